@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make demo    build the library and run the C++ tour
+#   make test    everything that must pass, from a fresh clone
+#   make bench   side by side with the reference release (writes bench/results/)
+#   make lint    formatting and static checks
+#   make build   libraries and tests only, in build/release
+#   make clean   remove what the other targets created, except downloads (.cache) and .venv
+.PHONY: demo test bench lint build clean
+
+demo:
+	@scripts/demo.sh
+
+test:
+	@scripts/test.sh
+
+bench:
+	@scripts/bench.sh
+
+lint:
+	@scripts/lint.sh
+
+build:
+	@scripts/build.sh release
+
+clean:
+	@rm -rf build

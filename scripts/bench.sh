@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Benchmarks against the reference release; tables go to stdout and bench/results/.
+source "$(dirname "$0")/common.sh"
+
+step "setup" scripts/setup.sh bench
+step "build: release library" scripts/build.sh release tvm_ffi_shared
+step "bench: core" "$PYTHON" bench/run_core.py "$@"

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Configures and builds one flavour of the tree in build/<flavour>, with progress.
+#
+#   scripts/build.sh release            optimised, all tests
+#   scripts/build.sh demo               optimised, libraries only
+#   scripts/build.sh asan               ASan + UBSan, all tests
+#   scripts/build.sh tsan               TSan, the concurrency tests
+#   scripts/build.sh release tvm_ffi_shared     given targets only
+source "$(dirname "$0")/common.sh"
+flavour=${1:-release}
+shift || true
+
+tests=-DTETHER_BUILD_TESTS=ON
+python=(-DTETHER_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$PYTHON")
+case $flavour in
+  release) options=($tests "${python[@]}") ;;
+  demo) options=("${python[@]}") ;;
+  asan) options=($tests -DTETHER_SANITIZE=address) ;;
+  tsan) options=($tests -DTETHER_SANITIZE=thread -DTETHER_TEST_SOURCES=concurrency_test.cc) ;;
+  *) die "unknown flavour '$flavour': release, demo, asan or tsan" ;;
+esac
+
+cmake -S . -B "build/$flavour" -G Ninja --log-level=WARNING \
+  "${options[@]}"
+cmake --build "build/$flavour" --parallel "$JOBS" ${1:+--target "$@"}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Sourced by the other scripts: strict mode, the repository root as working directory, headings with
+# elapsed time.
+#
+#   source "$(dirname "$0")/common.sh"
+#   step "compile" scripts/build.sh release
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+ROOT=$PWD
+JOBS=${TETHER_JOBS:-$(nproc)}
+
+die() {
+  echo "error: $*" >&2
+  exit 1
+}
+
+# step TITLE COMMAND...: heading, the command, its wall time.
+step() {
+  local title=$1 begin=$SECONDS
+  shift
+  printf '\n== %s\n' "$title"
+  "$@" || die "step '$title' failed after $((SECONDS - begin)) s"
+  printf -- '-- %s: %d s\n' "$title" $((SECONDS - begin))
+}
+
+# Every cmake started from here, also the one inside pip, compiles through the cache; paths are taken
+# relative to the tree, so its build folders and other clones of it share results.
+if command -v ccache >/dev/null; then
+  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
+fi
+
+# The interpreter of the project's own environment (made by scripts/setup.sh).
+PYTHON=$ROOT/.venv/bin/python
+
+# Every test run leaves one JUnit file here; scripts/summary.py adds them up.
+REPORTS=$ROOT/build/reports
+
+# run_gtest NAME COMMAND...: one line when it passes, with the reasons of skipped tests; all of the
+# output when it fails.
+run_gtest() {
+  local name=$1 log=$REPORTS/$1.log
+  shift
+  if ! "$@" --gtest_brief=1 --gtest_output="xml:$REPORTS/$name.xml" >"$log" 2>&1; then
+    echo "$name: FAILED"
+    cat "$log" >&2
+    return 1
+  fi
+  printf '%-44s%s\n' "$name" "$(grep -m1 '^\[=* *\]' "$log" | cut -d' ' -f2-)"
+  grep -A1 ': Skipped$' "$log" | grep -v -e ': Skipped$' -e '^--$' | sort | uniq -c || true
+}
+
+# report_skipped NAME REASON: a whole run that could not be made.
+report_skipped() {
+  mkdir -p "$REPORTS"
+  printf '<testsuite><testcase name="%s"><skipped message="%s"/></testcase></testsuite>\n' \
+    "$1" "$2" >"$REPORTS/$1.xml"
+}

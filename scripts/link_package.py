@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make a build folder importable: link the package's sources, headers and libraries into it.
+
+link_package.py SOURCE_ROOT PACKAGE_DIR LIBRARY_DIR
+"""
+
+import sys
+from pathlib import Path
+
+
+def link(target: Path, name: Path) -> None:
+    if name.is_symlink() or name.exists():
+        if name.is_symlink() and name.readlink() == target:
+            return
+        name.unlink()
+    name.symlink_to(target)
+
+
+def main() -> None:
+    root, package, libraries = (Path(arg).resolve() for arg in sys.argv[1:])
+    package.mkdir(parents=True, exist_ok=True)
+    for source in (root / "python" / "tvm_ffi").iterdir():
+        if source.name != "__pycache__":
+            link(source, package / source.name)
+    link(root / "include", package / "include")
+    link(libraries, package / "lib")
+
+
+if __name__ == "__main__":
+    main()

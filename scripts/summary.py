@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Add up the JUnit files of a test run and print `N passed, N failed, N skipped`.
+
+    python3 scripts/summary.py build/reports [--failed-step NAME]
+
+GoogleTest, CTest and pytest all write this format. A step that failed without leaving a failing
+test case (a compile error, a crash) counts as one failure, so the line never looks better than the
+run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+
+def outcome(case: ElementTree.Element) -> str:
+    if case.find("failure") is not None or case.find("error") is not None:
+        return "failed"
+    not_run = case.get("status") in ("notrun", "disabled") or case.get("result") == "skipped"
+    return "skipped" if not_run or case.find("skipped") is not None else "passed"
+
+
+def count(reports: Path) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for report in sorted(reports.glob("*.xml")):
+        total.update(outcome(case) for case in ElementTree.parse(report).iter("testcase"))
+    return total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("reports", type=Path)
+    parser.add_argument("--failed-step")
+    options = parser.parse_args()
+    total = count(options.reports)
+    if options.failed_step and not total["failed"]:
+        print(f"step '{options.failed_step}' failed")
+        total["failed"] += 1
+    print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
+
+
+if __name__ == "__main__":
+    main()

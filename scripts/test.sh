@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything that must pass, from a fresh clone. Stops at the first failure; the last line adds up
+# every test that ran: `N passed, N failed, N skipped`.
+source "$(dirname "$0")/common.sh"
+
+current=setup
+finish() {
+  local status=$?
+  [ $status = 0 ] && current=
+  echo
+  python3 scripts/summary.py "$REPORTS" ${current:+--failed-step "$current"}
+  exit $status
+}
+trap finish EXIT
+
+run() {
+  current=$1
+  step "$@"
+}
+
+c_programs() {
+  ctest --test-dir build/release --tests-regex '_c[0-9]+$' --output-on-failure --no-tests=error \
+    --output-junit "$REPORTS/c_programs.xml" | tail -n 3
+}
+
+# Python checks that need the built libraries: exported symbols, install tree, packaging.
+python_checks() {
+  "$PYTHON" -m pytest -q tests/abi tests/packaging --junitxml="$REPORTS/python_checks.xml"
+}
+
+# The package as it was built, on the interpreter of the environment.
+python_tests() {
+  PYTHONPATH=build/release/package "$PYTHON" -X faulthandler -m pytest -q tests/python \
+    --junitxml="$REPORTS/python.xml"
+}
+
+# The model of the tie: a quick selection by hand, every configuration in CI.
+model_checks() {
+  if [ -n "${CI:-}" ]; then model/run.sh --all; else model/run.sh --quick; fi
+}
+
+asan_tests() {
+  ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
+    run_gtest asan build/asan/bin/tvm_ffi_cpp_tests
+}
+
+# The thread sanitizer needs a fixed address layout.
+tsan_tests() {
+  run_gtest tsan setarch -R build/tsan/bin/tvm_ffi_cpp_tests
+}
+
+rm -rf "$REPORTS" && mkdir -p "$REPORTS"
+run "setup" scripts/setup.sh test
+run "build: release" scripts/build.sh release
+run "test: C++ suite" run_gtest release build/release/bin/tvm_ffi_cpp_tests
+run "test: C programs" c_programs
+run "test: exported symbols, packaging" python_checks
+run "test: old binaries" tests/skew/run.sh
+run "test: Python package" python_tests
+run "test: model of the tie" model_checks
+run "build: address and undefined-behaviour sanitizers" scripts/build.sh asan
+run "test: C++ suite under ASan and UBSan" asan_tests
+run "build: thread sanitizer" scripts/build.sh tsan
+run "test: concurrency suite under TSan" tsan_tests
