@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// make_object: storage for objects, from the process-wide allocator.
+//
+//   ObjectPtr<PointObj> p = make_object<PointObj>(1, 2);
+//
+// A block begins with a private prefix of the allocator's choice, ends that prefix with a
+// TVMFFIObjectAllocHeader, and goes on with the body. The header knows how to release the block, so
+// any allocator may be current at any time, and `__padding` tells readers that the header is there.
+#ifndef TVM_FFI_MEMORY_H_
+#define TVM_FFI_MEMORY_H_
+
+#include <tvm/ffi/object.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace tvm {
+namespace ffi {
+
+using FObjectDeleter = void (*)(void* obj, int flags);
+
+namespace details {
+
+inline void* AlignedAlloc(size_t size, size_t align) {
+  if (align <= alignof(std::max_align_t)) {
+    if (void* p = std::malloc(size)) return p;
+    throw std::bad_alloc();
+  }
+#ifdef _MSC_VER
+  if (void* p = _aligned_malloc(size, align)) return p;
+#else
+  void* p = nullptr;
+  if (posix_memalign(&p, align, size) == 0) return p;
+#endif
+  throw std::bad_alloc();
+}
+
+// Pairs with AlignedAlloc of alignment up to that of max_align_t, and, except on MSVC, any other.
+inline void AlignedFree(void* p) noexcept { std::free(p); }
+
+}  // namespace details
+
+namespace tether {
+
+// Returns the block to whatever allocator it came from.
+TVM_FFI_INLINE void ReleaseBody(void* body) {
+  details::ObjectUnsafe::GetObjectAllocHeaderFromPtr(body)->delete_space(body);
+}
+
+// Gives the block back if the constructor throws.
+class BodyGuard {
+ public:
+  explicit BodyGuard(void* body) : body_(body) {}
+  BodyGuard(const BodyGuard&) = delete;
+  BodyGuard& operator=(const BodyGuard&) = delete;
+  ~BodyGuard() {
+    if (body_ != nullptr) ReleaseBody(body_);
+  }
+  void Dismiss() { body_ = nullptr; }
+
+ private:
+  void* body_;
+};
+
+template <typename T>
+void DestroyObject(void* self, int flags) {
+  T* body = details::ObjectUnsafe::RawObjectPtrFromUnowned<T>(static_cast<TVMFFIObject*>(self));
+  if (flags & kTVMFFIObjectDeleterFlagBitMaskStrong) body->T::~T();
+  if (flags & kTVMFFIObjectDeleterFlagBitMaskWeak) ReleaseBody(body);
+}
+
+// Destroying a long chain. Its head drops the next object inside its own destructor, and so on,
+// which the native stack would not survive. Each time this recursion crosses a checkpoint, an 8 KB
+// window at every 64 KB of stack, it looks how far it has come since the first checkpoint; beyond
+// 32 KB objects are put on a list, which the level at the first checkpoint works off. Elsewhere it
+// costs one comparison.
+struct DestroyState {
+  struct Waiting {
+    void* self;
+    FObjectDeleter destroy;
+  };
+  uintptr_t outermost;            // stack address of the level that works off the list, or 0
+  std::vector<Waiting>* waiting;  // lives in that level; the objects themselves stay untouched
+};
+inline thread_local DestroyState destroy_state = {0, nullptr};
+
+TVM_FFI_INLINE uintptr_t StackAddress() {
+#if defined(__GNUC__) || defined(__clang__)
+  return reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+#else
+  char here;
+  return reinterpret_cast<uintptr_t>(&here);
+#endif
+}
+
+inline bool PutOnList(DestroyState* state, void* self, FObjectDeleter destroy) {
+  try {
+    state->waiting->push_back({self, destroy});
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+TVM_FFI_NO_INLINE inline void DestroyAtCheckpoint(void* self, int flags, FObjectDeleter destroy) {
+  DestroyState* state = &destroy_state;
+  if (state->outermost == 0) {
+    std::vector<DestroyState::Waiting> waiting;
+    *state = {StackAddress(), &waiting};
+    destroy(self, flags);
+    while (!waiting.empty()) {
+      DestroyState::Waiting next = waiting.back();
+      waiting.pop_back();
+      next.destroy(next.self, kTVMFFIObjectDeleterFlagBitMaskBoth);
+    }
+    *state = {0, nullptr};
+    return;
+  }
+  // Only where nobody has a use for the object any more may its end be put off.
+  bool is_deep = state->outermost - StackAddress() > 32 * 1024;
+  if (is_deep && flags == kTVMFFIObjectDeleterFlagBitMaskBoth && PutOnList(state, self, destroy)) {
+    return;
+  }
+  destroy(self, flags);
+}
+
+// The deleter of objects that may own other objects.
+template <FObjectDeleter kDestroy>
+void DeleteNested(void* self, int flags) {
+  if (TVM_FFI_PREDICT_FALSE((StackAddress() & 0xffff) < 0x2000)) {
+    DestroyAtCheckpoint(self, flags, kDestroy);
+    return;
+  }
+  kDestroy(self, flags);
+}
+
+template <typename T>
+constexpr FObjectDeleter DeleterOf() {
+  if constexpr (std::is_trivially_destructible_v<T>) return DestroyObject<T>;
+  return DeleteNested<DestroyObject<T>>;
+}
+
+// Storage of `size` bytes with a T constructed at its start and the header written after it.
+template <typename T, typename... Args>
+ObjectPtr<T> MakeObject(size_t size, Args&&... args) {
+  static_assert(std::is_base_of_v<Object, T>, "make_object can only be used to create Object");
+  static_assert(alignof(T) <= alignof(std::max_align_t),
+                "objects cannot be aligned more strictly than std::max_align_t");
+  int32_t type_index = T::RuntimeTypeIndex();
+  TVMFFICustomAllocator* allocator = TVMFFIGetCustomAllocator();
+  void* body = allocator->allocate(size, alignof(T), type_index, allocator->context);
+  if (TVM_FFI_PREDICT_FALSE(body == nullptr)) throw std::bad_alloc();
+  T* object;
+  if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
+    object = ::new (body) T(std::forward<Args>(args)...);
+  } else {
+    BodyGuard guard(body);
+    object = ::new (body) T(std::forward<Args>(args)...);
+    guard.Dismiss();
+  }
+  TVMFFIObject* header = details::ObjectUnsafe::GetHeader(object);
+  header->combined_ref_count = details::kCombinedRefCountBothOne;
+  header->type_index = type_index;
+  // With a vtable or another base in front, the bytes before the header belong to the object
+  // itself.
+  header->__padding = static_cast<void*>(header) == body ? kTVMFFIObjectAllocHeaderMark : 0;
+  header->deleter = DeleterOf<T>();
+  return details::ObjectUnsafe::ObjectPtrFromOwned<T>(header);
+}
+
+}  // namespace tether
+
+template <typename T, typename... Args>
+inline ObjectPtr<T> make_object(Args&&... args) {
+  return tether::MakeObject<T>(sizeof(T), std::forward<Args>(args)...);
+}
+
+template <typename T, typename... Args>
+inline Arc<T> make_arc(Args&&... args) {
+  return details::ObjectUnsafe::ArcFromObjectPtr<T>(make_object<T>(std::forward<Args>(args)...));
+}
+
+// An ArrayType followed, at sizeof(ArrayType), by room for num_elems elements left uninitialised.
+template <typename ArrayType, typename ElemType, typename... Args>
+inline ObjectPtr<ArrayType> make_inplace_array_object(size_t num_elems, Args&&... args) {
+  static_assert(
+      alignof(ArrayType) % alignof(ElemType) == 0 && sizeof(ArrayType) % alignof(ElemType) == 0,
+      "element alignment constraint");
+  constexpr size_t kAlign = alignof(ArrayType);
+  constexpr size_t kMaxElems =
+      (static_cast<size_t>(-1) / 2 - sizeof(ArrayType) - kAlign) / sizeof(ElemType);
+  if (TVM_FFI_PREDICT_FALSE(num_elems > kMaxElems)) throw std::bad_array_new_length();
+  size_t size = sizeof(ArrayType) + num_elems * sizeof(ElemType);
+  size = (size + kAlign - 1) / kAlign * kAlign;
+  return tether::MakeObject<ArrayType>(size, std::forward<Args>(args)...);
+}
+
+}  // namespace ffi
+}  // namespace tvm
+#endif  // TVM_FFI_MEMORY_H_
