@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// The global functions through which frontends use Array, List, Map and Dict.
+//
+//   Function::GetGlobalRequired("ffi.ListAppend")(list, 1);
+#include <tvm/ffi/any.h>
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/container/dict.h>
+#include <tvm/ffi/container/list.h>
+#include <tvm/ffi/container/map.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/reflection/registry.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace tvm {
+namespace ffi {
+namespace {
+
+// ---- Sequences
+
+template <typename Seq>
+void MakeSequence(PackedArgs args, Any* result) {
+  Seq seq(UnsafeInit{});
+  seq.reserve(args.size());
+  for (int i = 0; i < args.size(); ++i) seq.push_back(Any(args[i]));
+  *result = std::move(seq);
+}
+
+template <typename SeqObj>
+bool Contains(const SeqObj* seq, const Any& value) {
+  AnyEqual equal;
+  // By index: an equality hook may change a List.
+  for (size_t i = 0; i < seq->size(); ++i) {
+    const Any item = seq->begin()[i];
+    if (equal(item, value)) return true;
+  }
+  return false;
+}
+
+Any Pop(List<Any> list, int64_t index) {
+  Any item = list.GetListObj()->at(index);
+  list.GetListObj()->erase(index);
+  return item;
+}
+
+void ReplaceSlice(List<Any> list, int64_t start, int64_t stop, const List<Any>& replacement) {
+  // A snapshot, also because dropping the old elements may run code that changes the replacement.
+  const std::vector<Any> items(replacement.begin(), replacement.end());
+  list.GetListObj()->erase(start, stop);
+  if (items.empty()) return;
+  tether::ListOps::WithRoom(list.GetListObj(), static_cast<int64_t>(items.size()))
+      ->insert(start, items.begin(), items.end());
+}
+
+// ---- Maps
+
+template <typename MapRef>
+void MakeMap(PackedArgs args, Any* result) {
+  TVM_FFI_ICHECK_EQ(args.size() % 2, 0);
+  MapRef map;
+  for (int i = 0; i < args.size(); i += 2) map.Set(Any(args[i]), Any(args[i + 1]));
+  *result = std::move(map);
+}
+
+// What lookups give for an absent key: one object that is equal to nothing else.
+const Any& Missing() {
+  static const Any* missing = new Any(Function::GetGlobalRequired("ffi.GetInvalidObject")());
+  return *missing;
+}
+
+Any GetItemOrMissing(const MapBaseObj* map, const Any& key) {
+  const Any* value = tether::MapOps::FindValue(map, key);
+  return value != nullptr ? *value : Missing();
+}
+
+// A position in a map, driven by one integer: 0 reads the key, 1 the value, anything else advances.
+// It keeps the map alive and survives changes of it.
+class MapCursor {
+ public:
+  explicit MapCursor(const MapBaseObj* map)
+      : map_(details::ObjectUnsafe::ObjectPtrFromUnowned<MapBaseObj>(const_cast<MapBaseObj*>(map))),
+        index_(tether::MapOps::FirstIndex(map)) {}
+
+  Any operator()(int64_t command) const {
+    const MapBaseObj* map = map_.get();
+    const bool has_entry = tether::MapOps::IsOccupied(map, index_);
+    if (command == 0 || command == 1) {
+      if (!has_entry) TVM_FFI_THROW(IndexError) << "the iteration is not at an entry of the map";
+      const auto* entry = tether::MapOps::Entry(map, index_);
+      return command == 0 ? entry->first : entry->second;
+    }
+    if (has_entry) index_ = tether::MapOps::NextIndex(map, index_);
+    return has_entry && tether::MapOps::IsOccupied(map, index_);
+  }
+
+ private:
+  ObjectPtr<MapBaseObj> map_;
+  mutable uint64_t index_;
+};
+
+// ---- Devices
+
+// Walks the values of nested containers in order, without recursion and each container once, so
+// that neither depth nor a cycle can hurt.
+class DeviceFinder {
+ public:
+  DLDevice Find(const Any& root) {
+    if (Visit(root)) return found_;
+    while (!stack_.empty()) {
+      Frame& top = stack_.back();
+      const Any* value = Next(&top);
+      if (value == nullptr) {
+        stack_.pop_back();
+      } else if (Visit(*value)) {
+        return found_;
+      }
+    }
+    return DLDevice{kDLCPU, 0};
+  }
+
+ private:
+  struct Frame {
+    const Object* container;
+    uint64_t index;
+  };
+
+  static bool IsSequence(int32_t type_index) {
+    return type_index == TypeIndex::kTVMFFIArray || type_index == TypeIndex::kTVMFFIList;
+  }
+  static bool IsMap(int32_t type_index) {
+    return type_index == TypeIndex::kTVMFFIMap || type_index == TypeIndex::kTVMFFIDict;
+  }
+
+  // The next value of a container, or null.
+  static const Any* Next(Frame* frame) {
+    if (IsSequence(frame->container->type_index())) {
+      const auto* seq = static_cast<const SeqBaseObj*>(frame->container);
+      return frame->index < seq->size() ? seq->begin() + frame->index++ : nullptr;
+    }
+    const auto* map = static_cast<const MapBaseObj*>(frame->container);
+    if (!tether::MapOps::IsOccupied(map, frame->index)) return nullptr;
+    const Any* value = &tether::MapOps::Entry(map, frame->index)->second;
+    frame->index = tether::MapOps::NextIndex(map, frame->index);
+    return value;
+  }
+
+  bool Visit(const Any& value) {
+    const int32_t type_index = value.type_index();
+    if (type_index == TypeIndex::kTVMFFITensor) {
+      found_ = value.as<TensorObj>()->device;
+      return found_.device_type != kDLCPU;
+    }
+    if (!IsSequence(type_index) && !IsMap(type_index)) return false;
+    const Object* container = details::AnyUnsafe::ObjectPtrFromAnyAfterCheck(value);
+    // The outermost container needs no entry unless it is met again inside itself.
+    const bool is_root = stack_.empty() && seen_.empty();
+    if (!is_root && !seen_.insert(container).second) return false;
+    if (!stack_.empty() && stack_.front().container == container) return false;
+    uint64_t first = 0;
+    if (IsMap(type_index)) {
+      first = tether::MapOps::FirstIndex(static_cast<const MapBaseObj*>(container));
+    }
+    stack_.push_back(Frame{container, first});
+    return false;
+  }
+
+  DLDevice found_{kDLCPU, 0};
+  std::vector<Frame> stack_;
+  std::unordered_set<const Object*> seen_;
+};
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  namespace refl = tvm::ffi::reflection;
+  // Clients look these columns up once, at the first key they hash.
+  refl::EnsureTypeAttrColumn(refl::type_attr::kAnyHash);
+  refl::EnsureTypeAttrColumn(refl::type_attr::kAnyEqual);
+
+  refl::TypeAttrDef<ArrayObj>().def_convert<Array<Any>>();
+  refl::TypeAttrDef<ListObj>().def_convert<List<Any>>();
+  refl::TypeAttrDef<MapObj>().def_convert<Map<Any, Any>>();
+  refl::TypeAttrDef<DictObj>().def_convert<Dict<Any, Any>>();
+
+  refl::GlobalDef()
+      .def_packed("ffi.Array", MakeSequence<Array<Any>>)
+      .def("ffi.ArrayGetItem",
+           [](const ArrayObj* array, int64_t index) -> Any { return array->at(index); })
+      .def("ffi.ArraySize",
+           [](const ArrayObj* array) { return static_cast<int64_t>(array->size()); })
+      .def("ffi.ArrayContains", Contains<ArrayObj>)
+      .def_packed("ffi.List", MakeSequence<List<Any>>)
+      .def("ffi.ListGetItem",
+           [](const ListObj* list, int64_t index) -> Any { return list->at(index); })
+      .def("ffi.ListSize", [](const ListObj* list) { return static_cast<int64_t>(list->size()); })
+      .def("ffi.ListContains", Contains<ListObj>)
+      .def("ffi.ListSetItem",
+           [](List<Any> list, int64_t index, Any value) { list.Set(index, std::move(value)); })
+      .def("ffi.ListAppend", [](List<Any> list, const Any& value) { list.push_back(value); })
+      .def("ffi.ListInsert",
+           [](List<Any> list, int64_t index, Any value) {
+             tether::ListOps::WithRoom(list.GetListObj(), 1)->insert(index, std::move(value));
+           })
+      .def("ffi.ListPop", Pop)
+      .def("ffi.ListErase", [](List<Any> list, int64_t index) { list.GetListObj()->erase(index); })
+      .def("ffi.ListEraseRange", [](List<Any> list, int64_t start,
+                                    int64_t stop) { list.GetListObj()->erase(start, stop); })
+      .def("ffi.ListReplaceSlice", ReplaceSlice)
+      .def("ffi.ListReverse", [](List<Any> list) { list.GetListObj()->Reverse(); })
+      .def("ffi.ListClear", [](List<Any> list) { list.clear(); });
+
+  refl::GlobalDef()
+      .def_packed("ffi.Map", MakeMap<Map<Any, Any>>)
+      .def("ffi.MapSize", [](const MapObj* map) { return static_cast<int64_t>(map->size()); })
+      .def("ffi.MapGetItem", [](const MapObj* map, const Any& key) -> Any { return map->at(key); })
+      .def("ffi.MapCount",
+           [](const MapObj* map, const Any& key) { return static_cast<int64_t>(map->count(key)); })
+      .def("ffi.MapGetItemOrMissing",
+           [](const MapObj* map, const Any& key) { return GetItemOrMissing(map, key); })
+      .def("ffi.MapForwardIterFunctor",
+           [](const MapObj* map) { return Function::FromTyped(MapCursor(map)); })
+      .def_packed("ffi.Dict", MakeMap<Dict<Any, Any>>)
+      .def("ffi.DictSize", [](const DictObj* dict) { return static_cast<int64_t>(dict->size()); })
+      .def("ffi.DictGetItem",
+           [](const DictObj* dict, const Any& key) -> Any { return dict->at(key); })
+      .def("ffi.DictCount", [](const DictObj* dict,
+                               const Any& key) { return static_cast<int64_t>(dict->count(key)); })
+      .def("ffi.DictGetItemOrMissing",
+           [](const DictObj* dict, const Any& key) { return GetItemOrMissing(dict, key); })
+      .def("ffi.DictForwardIterFunctor",
+           [](const DictObj* dict) { return Function::FromTyped(MapCursor(dict)); })
+      .def("ffi.DictSetItem",
+           [](Dict<Any, Any> dict, const Any& key, const Any& value) { dict.Set(key, value); })
+      .def("ffi.DictErase", [](Dict<Any, Any> dict, const Any& key) { dict.erase(key); })
+      .def("ffi.DictClear", [](Dict<Any, Any> dict) { dict.clear(); });
+
+  refl::GlobalDef().def("ffi.ContainerFindFirstNonCPUDevice",
+                        [](const Any& value) { return DeviceFinder().Find(value); });
+}
+
+}  // namespace
+}  // namespace ffi
+}  // namespace tvm

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DeepCopy: a copy of a value and of everything reachable from it. One copy per source object, so
+// sharing and cycles come out as they went in.
+//
+// A List, a Dict or a reflected object gets its copy before its children are looked at: a reference
+// back to it finds the copy. An Array or a Map is immutable and can only be built last; a reference
+// back to one still being built is left pointing at the source ("a leftover") and repaired when the
+// walk is over. Such a cycle always leads through something mutable.
+#include <tvm/ffi/enum.h>
+#include <tvm/ffi/extra/dataclass.h>
+#include <tvm/ffi/reflection/registry.h>
+
+#include <utility>
+#include <vector>
+
+#include "object_graph.h"
+
+namespace tvm {
+namespace ffi {
+namespace tether {
+namespace {
+
+bool IsLeaf(const Any& value) {
+  switch (value.type_index()) {
+    case kTVMFFIStr:
+    case kTVMFFIBytes:
+    case kTVMFFIShape:
+      return true;
+    default:
+      return value.type_index() < kTVMFFIStaticObjectBegin || value.as<EnumObj>() != nullptr;
+  }
+}
+
+ObjectRef ShallowCopy(const Any& source) {
+  static const reflection::TypeAttrColumn copiers(reflection::type_attr::kShallowCopy);
+  AnyView copier = copiers[source.type_index()];
+  bool copyable = copier != nullptr;
+  TVM_FFI_ICHECK(copyable) << "Cannot deep copy object of type \"" << TypeKeyOf(source.type_index())
+                           << "\" because it is not copy-constructible";
+  return copier.cast<Function>()(source).cast<ObjectRef>();
+}
+
+struct CopyFrame {
+  size_t slot;    // the child that the copy replaces
+  size_t record;  // of the node itself
+};
+
+class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
+ public:
+  Any Run(const Any& root) {
+    children_.push_back({root, nullptr});
+    VisitChild(0);
+    Drain(0);
+    if (has_leftovers_) RepairAll();
+    return std::move(children_[0].value);
+  }
+
+  // Replaces the child by its copy, now or when the pushed frame is left. A child that stays as it
+  // is loses its field: there is nothing to write back.
+  void VisitChild(size_t index) {
+    Child& child = children_[index];
+    if (IsLeaf(child.value)) {
+      child.field = nullptr;
+      return;
+    }
+    size_t& number = numbers_[ObjectOf(child.value)];
+    if (number == 0) {
+      number = records_.size() + 1;
+      Enter(index);
+      return;
+    }
+    Record& record = records_[number - 1];
+    if (record.copy != nullptr) {
+      child.value = record.copy;
+    } else {
+      record.is_leftover = has_leftovers_ = true;
+      child.field = nullptr;
+    }
+  }
+
+  void Leave(Frame& frame) {
+    Record& record = records_[frame.data.record];
+    size_t count = frame.last - frame.first;
+    Child* parts = children_.data() + frame.first;
+    switch (frame.node.type_index()) {
+      case kTVMFFIArray: {
+        Array<Any> copy;
+        copy.reserve(static_cast<int64_t>(count));
+        for (size_t i = 0; i < count; ++i) copy.push_back(parts[i].value);
+        record.copy = std::move(copy);
+        break;
+      }
+      case kTVMFFIList: {
+        auto copy = record.copy.cast<List<Any>>();
+        copy.reserve(static_cast<int64_t>(count));
+        for (size_t i = 0; i < count; ++i) copy.push_back(parts[i].value);
+        break;
+      }
+      case kTVMFFIMap: {
+        Map<Any, Any> copy;
+        for (size_t i = 0; i < count; i += 2) copy.Set(parts[i].value, parts[i + 1].value);
+        record.copy = std::move(copy);
+        break;
+      }
+      case kTVMFFIDict: {
+        auto copy = record.copy.cast<Dict<Any, Any>>();
+        for (size_t i = 0; i < count; i += 2) copy.Set(parts[i].value, parts[i + 1].value);
+        break;
+      }
+      default:
+        for (size_t i = 0; i < count; ++i) {
+          if (parts[i].field == nullptr) continue;
+          reflection::FieldSetter(parts[i].field)(ObjectOf(record.copy), parts[i].value);
+        }
+    }
+    finished_.push_back(frame.data.record);
+    children_[frame.data.slot].value = record.copy;
+  }
+
+  void Abandon(const Frame&) {}
+
+ private:
+  // Owns both sides: the source too, because a getter may have made it just now.
+  struct Record {
+    Any source;
+    Any copy;  // None while an Array or a Map is being built
+    bool is_leftover = false;
+  };
+
+  void Enter(size_t index) {
+    Any source = std::move(children_[index].value);
+    Record record{source, Any()};
+    switch (source.type_index()) {
+      case kTVMFFIArray:
+      case kTVMFFIMap:
+        break;
+      case kTVMFFIList:
+        record.copy = List<Any>();
+        break;
+      case kTVMFFIDict:
+        record.copy = Dict<Any, Any>();
+        break;
+      default:
+        record.copy = ShallowCopy(source);
+    }
+    records_.push_back(std::move(record));
+    Push(std::move(source), 0, {index, records_.size() - 1});
+  }
+
+  // True, and `value` replaced, if it is a leftover.
+  bool Repair(Any* value) {
+    if (value->type_index() < kTVMFFIStaticObjectBegin) return false;
+    const size_t* number = numbers_.Find(ObjectOf(*value));
+    if (number == nullptr || !records_[*number - 1].is_leftover) return false;
+    *value = records_[*number - 1].copy;
+    return true;
+  }
+
+  // In the order of completion, so that what an Array or a Map holds is repaired before it is. Only
+  // then come the mutable ones, which may hold anything.
+  void RepairAll() {
+    for (size_t i : finished_) {
+      if (records_[i].copy.type_index() == kTVMFFIArray) RepairItems(records_[i].copy);
+      if (records_[i].copy.type_index() == kTVMFFIMap) RepairMap(i);
+    }
+    for (size_t i : finished_) {
+      Any copy = records_[i].copy;
+      switch (copy.type_index()) {
+        case kTVMFFIArray:
+        case kTVMFFIMap:
+          break;
+        case kTVMFFIList:
+          RepairItems(copy);
+          break;
+        case kTVMFFIDict:
+          RepairDict(copy.cast<Dict<Any, Any>>());
+          break;
+        default:
+          RepairFields(ObjectOf(copy));
+      }
+    }
+    Repair(&children_[0].value);
+  }
+
+  // Arrays too are changed in place: nobody but this walk has seen them yet.
+  void RepairItems(const Any& copy) {
+    auto* seq = static_cast<SeqBaseObj*>(const_cast<Object*>(ObjectOf(copy)));
+    for (int64_t i = 0; i < static_cast<int64_t>(seq->size()); ++i) {
+      Any item = (*seq)[i];
+      if (Repair(&item)) seq->SetItem(i, std::move(item));
+    }
+  }
+
+  // The entries of a mapping, repaired; false if there was nothing to do.
+  bool RepairedEntries(const Any& copy, std::vector<std::pair<Any, Any>>* entries) {
+    bool changed = false;
+    for (const auto& [key, value] : *static_cast<const MapBaseObj*>(ObjectOf(copy))) {
+      entries->emplace_back(key, value);
+      changed |= Repair(&entries->back().first);
+      changed |= Repair(&entries->back().second);
+    }
+    return changed;
+  }
+
+  // A changed key moves its entry, so the map is built anew and the first attempt becomes a
+  // leftover.
+  void RepairMap(size_t index) {
+    std::vector<std::pair<Any, Any>> entries;
+    if (!RepairedEntries(records_[index].copy, &entries)) return;
+    Map<Any, Any> rebuilt;
+    for (const auto& [key, value] : entries) rebuilt.Set(key, value);
+    Record attempt{records_[index].copy, rebuilt, true};
+    records_[index].copy = rebuilt;
+    numbers_[ObjectOf(attempt.source)] = records_.size() + 1;
+    records_.push_back(std::move(attempt));
+  }
+
+  void RepairDict(Dict<Any, Any> copy) {
+    std::vector<std::pair<Any, Any>> entries;
+    if (!RepairedEntries(copy, &entries)) return;
+    copy.clear();
+    for (const auto& [key, value] : entries) copy.Set(key, value);
+  }
+
+  void RepairFields(const Object* copy) {
+    reflection::ForEachFieldInfo(TVMFFIGetTypeInfo(copy->type_index()),
+                                 [&](const TVMFFIFieldInfo* field) {
+                                   Any value = reflection::FieldGetter(field)(copy);
+                                   reflection::FieldSetter set(field);
+                                   if (Repair(&value)) set(copy, value);
+                                 });
+  }
+
+  std::vector<Record> records_;
+  AddressMap<const Object*, size_t> numbers_;  // position in records_ plus one
+  std::vector<size_t> finished_;
+  bool has_leftovers_ = false;
+};
+
+}  // namespace
+}  // namespace tether
+
+Any DeepCopy(const Any& value) {
+  return tether::IsLeaf(value) ? value : tether::CopyWalk().Run(value);
+}
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  reflection::EnsureTypeAttrColumn(reflection::type_attr::kShallowCopy);
+  reflection::GlobalDef().def("ffi.DeepCopy", [](Any value) { return DeepCopy(value); });
+}
+
+}  // namespace ffi
+}  // namespace tvm

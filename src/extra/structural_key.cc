@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Registration of ffi.StructuralKey: fields, constructor, and the two hooks that let Map and Dict
+// find an entry by the structure of its key.
+#include <tvm/ffi/extra/structural_key.h>
+#include <tvm/ffi/reflection/registry.h>
+
+namespace tvm {
+namespace ffi {
+namespace tether {
+namespace {
+
+const StructuralKeyObj* RequireKey(const Any& value) {
+  const auto* key = value.as<StructuralKeyObj>();
+  TVM_FFI_ICHECK(key != nullptr) << "expected `ffi.StructuralKey`, got `" << value.GetTypeKey()
+                                 << "`";
+  return key;
+}
+
+int64_t HashKey(const Any& key) { return RequireKey(key)->hash_i64; }
+
+bool EqualKey(const Any& lhs, const Any& rhs) {
+  const StructuralKeyObj* left = RequireKey(lhs);
+  const StructuralKeyObj* right = RequireKey(rhs);
+  if (left == right) return true;
+  return left->hash_i64 == right->hash_i64 && StructuralEqual::Equal(left->key, right->key);
+}
+
+}  // namespace
+}  // namespace tether
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  namespace refl = reflection;
+  refl::ObjectDef<StructuralKeyObj>()
+      .def(refl::init<Any>())
+      .def_ro("key", &StructuralKeyObj::key)
+      .def_ro("hash_i64", &StructuralKeyObj::hash_i64);
+  refl::TypeAttrDef<StructuralKeyObj>()
+      .attr(refl::type_attr::kAnyHash, reinterpret_cast<void*>(&tether::HashKey))
+      .attr(refl::type_attr::kAnyEqual, reinterpret_cast<void*>(&tether::EqualKey));
+  refl::GlobalDef()
+      .def("ffi.StructuralKey", [](const Any& key) { return StructuralKey(key); })
+      .def("ffi.StructuralKeyEqual", tether::EqualKey);
+}
+
+}  // namespace ffi
+}  // namespace tvm

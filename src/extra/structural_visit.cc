@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The visitor types, how containers are visited, and the walk behind StructuralWalk. The walk keeps
+// its own stack; only values with a `__s_visit__` of their own make it recurse.
+#include <tvm/ffi/container/dict.h>
+#include <tvm/ffi/container/list.h>
+#include <tvm/ffi/container/map.h>
+#include <tvm/ffi/extra/structural_visit.h>
+#include <tvm/ffi/reflection/registry.h>
+
+#include <utility>
+#include <vector>
+
+#include "structural_common.h"
+
+namespace tvm {
+namespace ffi {
+namespace tether {
+namespace {
+
+using VisitResult = Expected<Optional<VisitInterrupt>>;
+using CallbackList = Array<Tuple<int32_t, Function>>;
+
+VisitResult GoOn() { return Optional<VisitInterrupt>(std::nullopt); }
+
+// `__s_visit__` of all containers. Works on a copy, because the visitor may change a List or a
+// Dict.
+TVMFFIAny VisitContainer(StructuralVisitorObj* visitor, AnyView value) noexcept {
+  std::vector<Child> parts;
+  AppendChildren(value.as<Object>(), 0, &parts);
+  for (const Child& part : parts) {
+    TVM_FFI_S_VISIT_MAYBE_EARLY_RETURN(visitor->VisitExpected(part.value));
+  }
+  return details::ExpectedUnsafe::MoveToTVMFFIAny(GoOn());
+}
+
+struct WalkFrame {
+  TVMFFIDefRegionKind region;        // the region the node was met in
+  TVMFFIDefRegionKind inner_region;  // what its parts inherit
+};
+
+class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitorObj, WalkFrame> {
+ public:
+  WalkVisitorObj(const CallbackList& callbacks, const CallbackList& callbacks_with_kind,
+                 bool post_order)
+      : StructuralVisitorObj(&kVTable), post_order_(post_order) {
+    for (const auto& entry : callbacks) {
+      callbacks_.push_back({entry.get<0>(), entry.get<1>(), false});
+    }
+    for (const auto& entry : callbacks_with_kind) {
+      callbacks_.push_back({entry.get<0>(), entry.get<1>(), true});
+    }
+  }
+
+  // Walks a value in the current region. Called by the user's hooks, too, for the parts of a value.
+  VisitResult Walk(AnyView root) noexcept {
+    size_t floor = frames_.size();
+    size_t num_children = children_.size();
+    VisitResult result = Enter(Any(root), def_region_mode_);
+    while (!details::StructuralVisitNeedEarlyReturn(result) && frames_.size() > floor) {
+      result = Advance();
+    }
+    for (; frames_.size() > floor; frames_.pop_back()) {
+      AddErrorContext(result, frames_.back().node);
+    }
+    children_.resize(num_children);
+    return result;
+  }
+
+ private:
+  struct Callback {
+    int32_t type_index;
+    Function function;
+    bool with_kind;
+  };
+
+  static TVMFFIAny VisitImpl(StructuralVisitorObj* visitor, AnyView value) noexcept {
+    return details::ExpectedUnsafe::MoveToTVMFFIAny(
+        static_cast<WalkVisitorObj*>(visitor)->Walk(value));
+  }
+  static constexpr StructuralVisitorVTable kVTable{&WalkVisitorObj::VisitImpl};
+
+  VisitResult Enter(Any value, TVMFFIDefRegionKind region) {
+    if (value == nullptr) return GoOn();
+    if (!post_order_) {
+      bool skip = false;
+      VisitResult result = Dispatch(value, region, &skip);
+      if (skip || details::StructuralVisitNeedEarlyReturn(result)) return result;
+    }
+    if (!HasHook(value)) {
+      if (value.type_index() >= kTVMFFIStaticObjectBegin) return Descend(std::move(value), region);
+      return Leave(value, region);
+    }
+    VisitResult result = WithDefRegionKind(region, [&] { return DefaultVisitExpected(value); });
+    AddErrorContext(result, value);
+    return details::StructuralVisitNeedEarlyReturn(result) ? result : Leave(value, region);
+  }
+
+  static bool HasHook(const Any& value) {
+    static const reflection::TypeAttrColumn hooks(reflection::type_attr::kStructuralVisit);
+    AnyView hook = hooks[value.type_index()];
+    if (hook == nullptr) return false;
+    // Containers are descended into here, which does the same without recursion.
+    return hook.type_index() != kTVMFFIOpaquePtr ||
+           hook.cast<void*>() != reinterpret_cast<void*>(&VisitContainer);
+  }
+
+  VisitResult Descend(Any value, TVMFFIDefRegionKind region) {
+    const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(value.type_index());
+    TVMFFISEqHashKind kind = info->metadata == nullptr ? kTVMFFISEqHashKindUnsupported
+                                                       : info->metadata->structural_eq_hash_kind;
+    try {
+      Push(value, kTVMFFIFieldFlagBitMaskSEqHashIgnore, {region, InnerDefRegion(kind, region)});
+      CheckNotCyclic();
+      return GoOn();
+    } catch (const Error& error) {
+      VisitResult result = error;
+      AddErrorContext(result, value);
+      return result;
+    }
+  }
+
+  VisitResult Advance() {
+    Frame& top = frames_.back();
+    if (top.next < top.last) {
+      Child& child = children_[top.next++];
+      TVMFFIDefRegionKind inherited = top.data.inner_region;
+      return Enter(std::move(child.value),
+                   child.field == nullptr ? inherited : FieldDefRegion(child.field, inherited));
+    }
+    Frame done = std::move(top);
+    frames_.pop_back();
+    children_.resize(done.first);
+    return Leave(done.node, done.data.region);
+  }
+
+  VisitResult Leave(const Any& value, TVMFFIDefRegionKind region) {
+    bool skip = false;
+    return post_order_ ? Dispatch(value, region, &skip) : GoOn();
+  }
+
+  // Calls the first callback for the type of the value.
+  VisitResult Dispatch(const Any& value, TVMFFIDefRegionKind region, bool* skip) {
+    for (const Callback& callback : callbacks_) {
+      if (!details::RuntimeTypeIndexMatch(value.type_index(), callback.type_index)) continue;
+      Expected<WalkResult> result =
+          callback.with_kind
+              ? callback.function.CallExpected<WalkResult>(value, static_cast<int32_t>(region))
+              : callback.function.CallExpected<WalkResult>(value);
+      if (result.is_err()) {
+        AddErrorContext(result, value);
+        return result.error();
+      }
+      WalkResult answer = result.value();
+      *skip = answer.IsSkip();
+      if (auto interrupt = answer.as<VisitInterrupt>()) return Optional<VisitInterrupt>(*interrupt);
+      return GoOn();
+    }
+    return GoOn();
+  }
+
+  void CheckNotCyclic() {
+    if (!circle_watch_.DueAt(frames_.size())) return;
+    if (!CircleWatch::HasRepeat(frames_, [](const Frame& f) { return ObjectOf(f.node); })) return;
+    TVM_FFI_THROW(ValueError) << "StructuralWalk: the value contains itself (at type `"
+                              << frames_.back().node.GetTypeKey() << "`)";
+  }
+
+  std::vector<Callback> callbacks_;
+  bool post_order_;
+  CircleWatch circle_watch_;
+};
+
+Optional<VisitInterrupt> StructuralWalkWithCallbacks(const Any& root, const CallbackList& callbacks,
+                                                     const CallbackList& callbacks_with_kind,
+                                                     int32_t order) {
+  ObjectPtr<WalkVisitorObj> walk = make_object<WalkVisitorObj>(
+      callbacks, callbacks_with_kind, order != static_cast<int32_t>(WalkOrder::kPreOrder));
+  return walk->Walk(root).value();
+}
+
+template <typename ContainerObj>
+void RegisterContainerVisit() {
+  reflection::TypeAttrDef<ContainerObj>().attr(reflection::type_attr::kStructuralVisit,
+                                               reinterpret_cast<void*>(&VisitContainer));
+}
+
+}  // namespace
+}  // namespace tether
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  namespace refl = reflection;
+  refl::EnsureTypeAttrColumn(refl::type_attr::kStructuralVisit);
+  tether::RegisterContainerVisit<ArrayObj>();
+  tether::RegisterContainerVisit<ListObj>();
+  tether::RegisterContainerVisit<MapObj>();
+  tether::RegisterContainerVisit<DictObj>();
+  refl::ObjectDef<VisitInterruptObj>(refl::init(false))
+      .def_ro("value", &VisitInterruptObj::value, refl::default_value(Any(nullptr)));
+  refl::ObjectDef<StructuralVisitorObj>(refl::init(false));
+  refl::GlobalDef()
+      .def("ffi.VisitInterrupt", [](const Any& value) { return VisitInterrupt(value); })
+      .def("ffi.StructuralVisitorVisit",
+           [](const StructuralVisitor& visitor, const Any& value) { return visitor->Visit(value); })
+      .def("ffi.StructuralVisitorDefRegionKind",
+           [](const StructuralVisitor& visitor) {
+             return static_cast<int32_t>(visitor->def_region_kind());
+           })
+      .def("ffi.StructuralVisitorWithDefRegionKind",
+           [](const StructuralVisitor& visitor, int32_t kind, const Function& callback) {
+             return visitor->WithDefRegionKind(static_cast<TVMFFIDefRegionKind>(kind),
+                                               [&] { return callback(); });
+           })
+      .def("ffi.StructuralWalk", tether::StructuralWalkWithCallbacks);
+}
+
+}  // namespace ffi
+}  // namespace tvm
