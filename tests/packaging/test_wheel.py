@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pip wheel .` gives a wheel with the libraries, headers and CMake package inside tvm_ffi/."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
+    command += ["--disable-pip-version-check", "--wheel-dir", str(target), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = target.glob("tether_ffi-*.whl")
+    return built
+
+
+def test_wheel_has_the_documented_layout(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    expected = {
+        "tvm_ffi/lib/libtvm_ffi.so",
+        "tvm_ffi/lib/libtvm_ffi_testing.so",
+        "tvm_ffi/include/tvm/ffi/c_api.h",
+        "tvm_ffi/include/dlpack/dlpack.h",
+        "tvm_ffi/share/cmake/tvm_ffi/tvm_ffi-config.cmake",
+    }
+    assert expected - names == set()
+
+
+def test_wheel_contains_nothing_else(wheel: Path) -> None:
+    outside = [
+        name
+        for name in zipfile.ZipFile(wheel).namelist()
+        if not name.startswith("tvm_ffi/") and ".dist-info/" not in name
+    ]
+    assert outside == []
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".a")]

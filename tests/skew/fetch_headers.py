@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Download released wheels of the reference and unpack what compilers and linkers need of them.
+
+The old-binary tests build our own client against the headers inside these wheels; the benchmarks
+also link the newest one's library. Nothing of it is ever committed: it lives in .cache/wheels (or
+$TETHER_CACHE/wheels), is fetched once, and is only handed to the compiler.
+
+    python tests/skew/fetch_headers.py              every release below
+    python tests/skew/fetch_headers.py 0.1.12       one release
+
+Prints one directory per line, each with include/ and lib/. Exit status 3: the package index cannot
+be reached (the reason is on stderr), so the caller may skip; any other failure is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+# Chosen for what changed: the first with List and Dict, the last before objects were allocated
+# through the registry, the only one that did so (withdrawn, but exact pins still install), the
+# release our headers' version follows, and the newest.
+RELEASES = ["0.1.9", "0.1.12", "0.1.13", "0.1.13.post3", "0.1.15.post1"]
+INDEX_UNREACHABLE = 3
+
+ROOT = Path(__file__).resolve().parents[2]
+NETWORK_TROUBLE = re.compile(
+    r"Retrying \(|ConnectionError|ConnectTimeout|ProxyError|name resolution|Network is unreachable"
+)
+
+
+def cache_dir() -> Path:
+    return Path(os.environ.get("TETHER_CACHE", ROOT / ".cache")) / "wheels"
+
+
+def download(release: str, into: Path) -> Path:
+    """Return the wheel of `release`, downloading it when it is not in `into` yet."""
+    pattern = f"apache_tvm_ffi-{release}-*.whl"
+    if not any(into.glob(pattern)):
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+        command += ["--disable-pip-version-check", "--retries=2", "--timeout=30", "--quiet"]
+        command += ["--dest", str(into), f"apache-tvm-ffi=={release}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            output = done.stdout + done.stderr
+            status = INDEX_UNREACHABLE if NETWORK_TROUBLE.search(output) else 1
+            print(f"cannot download apache-tvm-ffi {release}:\n{output}", file=sys.stderr)
+            sys.exit(status)
+    return next(into.glob(pattern))
+
+
+def unpack(wheel: Path, into: Path) -> None:
+    """Extract the package's include/ and lib/ to `into`; the last file written marks completion."""
+    complete = into / ".complete"
+    if complete.exists():
+        return
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            wanted = name.startswith(("tvm_ffi/include/", "tvm_ffi/lib/"))
+            if wanted and not name.endswith("/"):
+                target = into / name.removeprefix("tvm_ffi/")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(archive.read(name))
+    complete.touch()
+
+
+def main(releases: list[str]) -> None:
+    cache = cache_dir()
+    cache.mkdir(parents=True, exist_ok=True)
+    for release in releases:
+        target = cache / release
+        unpack(download(release, cache), target)
+        print(target)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or RELEASES)
