@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tie between an object H and its one wrapper W: a state machine on H's tie word.
+//
+//   state        word           who owns whom
+//   Detached     0              no wrapper
+//   Active(W)    W              W is alive in Python and owns one strong reference to H
+//   Inactive(W)  W | kInactive  the word owns the one reference to W, W owns nothing of H
+//
+//   transition             function      when
+//   Detached -> Active     Fetch, Attach H comes to Python for the first time
+//   Active -> Inactive     Drop          the last Python reference goes, something else holds H
+//   Inactive -> Active     Fetch         H comes to Python again: same W, same state
+//                          Promote       W, reached through a weak reference, is used
+//   Active -> Detached     Take, Rebind  move; a wrapper that dies without Drop
+//   Active -> gone         Drop          W's reference to H was the only one
+//   Inactive -> gone       Settle        the last C++ reference goes: H is destroyed, then W
+//
+// Invariants
+//   I1  a wrapper that goes out of scope gives back its strong reference
+//   I2  when H's storage is released the word is Detached or Inactive, and W is released with it
+//   I3  a usable handle owns exactly one strong reference to its object
+//   I4  the word points at no more than one wrapper, and only that one is handed out
+//
+// Locks: the lock bit of the word (free-threaded builds only; with the GIL, Lock is a load), then
+// the lock bit of a dormant handle (every build, because C++ threads settle without the GIL). C++
+// threads wait for the second only. No Python code runs under either: no DecRef, no allocation, no
+// drain. Where Python code can run, the word is read again afterwards.
+//
+// Drain comes first in Fetch and Promote, and last in the caller's tp_dealloc, but never in Drop:
+// there W shows a temporary reference, and another thread could take it before CPython marks W
+// finalised.
+//
+// Runtime R (static members; see the tests for a complete one):
+//   Wrapper, kFreeThreaded, kMutation, kMaxAttempts, Table(), HandleOf(w)
+//   IncRef(w) DecRef(w) ClearFinalized(w) EnableTryIncRef(w)
+//   TryIncRef(w)            false if the count is 0
+//   IsResurrectionOver(w)   CPython is done with w's last Drop
+//   OnDormant(w) OnActive(w) OnGone(w)   let the collector track w, or not
+//   IsGuarded(w)            TryIncRef or OnActive took w during this collection
+//   AttachedHere()          RequestDrain(): ask for list().DrainRequested(), false if refused
+//   Relax()                 brief spin
+//   Pause(attempt)          wait for another thread, with the thread state detached
+//   AllocateSpace(n) FreeSpace(p), and Step, Saw: NoHooks
+//
+// model/tie.pml has the same order of steps under the same names; change both or neither.
+#ifndef TETHER_TIE_TIE_H_
+#define TETHER_TIE_TIE_H_
+
+#include <new>
+
+#include "adopted_table.h"
+#include "reclaim_list.h"
+#include "tie_steps.h"
+
+namespace tvm {
+namespace ffi {
+namespace tether {
+
+template <typename R>
+class Tie : private TieSteps<R> {
+ public:
+  using Wrapper = typename R::Wrapper;
+  using TieSteps<R>::AddStrong, TieSteps<R>::DropStrong;
+
+  // ---- where the word is ----------------------------------------------------------------------
+
+  // NULL if H is not tied by this frontend. Reads nothing before H unless the mark allows it.
+  static TieSlot* FindSlot(TVMFFIObject* h) {
+    uint32_t padding = LoadPadding<R>(h);
+    if (padding == kTVMFFIObjectAllocHeaderMark) {
+      TiePrefix* prefix = PrefixOf(h);
+      return prefix->header.delete_space == &DeleteSpace ? &prefix->tie : nullptr;
+    }
+    AdoptedSlot* slot = FindAdopted<R>(R::Table(), h, padding);
+    return slot != nullptr && slot->frontend == &kFrontend ? &slot->tie : nullptr;
+  }
+
+  // NULL if another frontend has tied H, or memory is short. Needs a strong reference.
+  static TieSlot* FindOrAdopt(TVMFFIObject* h) {
+    TieSlot* slot = FindSlot(h);
+    return slot != nullptr ? slot : R::Table().adopt(h, &kFrontend);
+  }
+
+  // ---- Python takes hold ----------------------------------------------------------------------
+
+  // The wrapper of H, as a new reference. Takes over one strong reference to H. make(h) returns a
+  // new wrapper with an empty handle, or NULL with an error set, which is passed on.
+  template <typename Make>
+  static Wrapper* Fetch(TVMFFIObject* h, Make&& make) {
+    list().Drain();
+    TieSlot* slot = FindOrAdopt(h);
+    for (int attempt = 0;; ++attempt) {
+      uintptr_t word = slot != nullptr ? Lock(slot) : 0;
+      if (Broken(Mutation::kDrainMidway)) list().Drain();
+      if (word == 0) {
+        if (slot != nullptr) Unlock(slot, word);
+        Wrapper* w = make(h);
+        if (w == nullptr) {
+          DropStrong(h);
+          return nullptr;
+        }
+        if (Attach(w, h, slot)) return w;
+        At::Store(R::HandleOf(w), kEmpty);
+        R::DecRef(w);
+        continue;
+      }
+      Wrapper* w = WrapperOf(word);
+      bool out_of_patience = !R::kFreeThreaded || attempt >= R::kMaxAttempts;
+      if (IsActive(word)) {
+        if (Broken(Mutation::kTryIncRefOutside)) Unlock(slot, word);
+        if (R::TryIncRef(w)) {
+          if (!Broken(Mutation::kTryIncRefOutside)) Unlock(slot, word);
+          DropStrong(h);
+          return w;
+        }
+        // Count 0: about to drop, which a moment settles, or parked half-dead by the trashcan.
+        if (out_of_patience) {
+          Publish(slot, 0);
+          continue;
+        }
+      } else if (IsResurrectionOver(w)) {
+        Activate(w, h);
+        Publish(slot, reinterpret_cast<uintptr_t>(w));
+        return w;
+      } else if (out_of_patience) {
+        // Its thread has vanished (fork). The word lets go of it.
+        SwapDormant(w, kEmpty);
+        Publish(slot, 0);
+        R::DecRef(w);
+        continue;
+      }
+      Unlock(slot, word);
+      R::Pause(attempt);
+    }
+  }
+
+  // Fetch where somebody else keeps H alive during the call: a live hit costs H no count traffic.
+  template <typename Make>
+  static Wrapper* FetchBorrowed(TVMFFIObject* h, Make&& make) {
+    if (TieSlot* slot = FindSlot(h)) {
+      uintptr_t word = Lock(slot);
+      bool hit = word != 0 && IsActive(word) && R::TryIncRef(WrapperOf(word));
+      Unlock(slot, word);
+      if (hit) return WrapperOf(word);
+    }
+    AddStrong(h);
+    return Fetch(h, make);
+  }
+
+  // Binds a wrapper with an empty handle to H, whose strong reference it takes over. False if H has
+  // another wrapper (or, with no slot, none of ours): `w` is usable, but is not the one handed out.
+  static bool Attach(Wrapper* w, TVMFFIObject* h, TieSlot* slot) {
+    At::Store(R::HandleOf(w), reinterpret_cast<uintptr_t>(h));
+    R::EnableTryIncRef(w);
+    if (slot == nullptr) return true;
+    // make() may have run Python code, so with the GIL too the word is read again.
+    uintptr_t word = Lock(slot);
+    if (word == 0 || Broken(Mutation::kBlindPublish)) {
+      Publish(slot, reinterpret_cast<uintptr_t>(w));
+      return true;
+    }
+    Unlock(slot, word);
+    return false;
+  }
+
+  // The object behind W, or NULL if W is empty or its object died. Call it, and use the result, in
+  // W's critical section and with a reference to W.
+  static TVMFFIObject* Use(Wrapper* w) {
+    uintptr_t handle = At::Load(R::HandleOf(w));
+    return IsUsable(handle) ? ObjectOf(handle) : Promote(w);
+  }
+
+  // Use of a wrapper that is, or was a moment ago, dormant.
+  static TVMFFIObject* Promote(Wrapper* w) {
+    list().Drain();
+    if (list().closed()) return nullptr;  // see PeekDormant
+    for (int attempt = 0; attempt <= R::kMaxAttempts; ++attempt) {
+      uintptr_t handle = LockDormant(w);
+      if (!IsDormant(handle)) return IsUsable(handle) ? ObjectOf(handle) : nullptr;
+      TVMFFIObject* h = ObjectOf(handle);
+      bool alive = AddStrongIfAlive(h);
+      UnlockDormant(w, handle);
+      if (!alive) return nullptr;
+      TieSlot* slot = FindSlot(h);
+      uintptr_t word = Lock(slot);
+      if (word == Inactive(w) && IsResurrectionOver(w)) {
+        Activate(w, h);
+        Publish(slot, reinterpret_cast<uintptr_t>(w));
+        R::DecRef(w);  // the word's; the caller has its own
+        return h;
+      }
+      Unlock(slot, word);
+      DropStrong(h);
+      if (R::kFreeThreaded) R::Pause(attempt);
+    }
+    return nullptr;
+  }
+
+  // Calls look(h) while W is dormant and h therefore alive; for the collector. Once the list is
+  // closed objects die without telling their wrappers, and a dormant handle proves nothing any
+  // more.
+  template <typename Look>
+  static void PeekDormant(Wrapper* w, Look&& look) {
+    if (list().closed()) return;
+    uintptr_t handle = LockDormant(w);
+    if (!IsDormant(handle)) return;
+    look(ObjectOf(handle));
+    UnlockDormant(w, handle);
+  }
+
+  // ---- Python lets go -------------------------------------------------------------------------
+
+  // tp_finalize from dealloc: W has no reference but CPython's temporary one. If it has more
+  // afterwards, it has become dormant.
+  static void Drop(Wrapper* w) {
+    uintptr_t handle = At::Load(R::HandleOf(w));
+    if (!IsUsable(handle)) return;
+    TVMFFIObject* h = ObjectOf(handle);
+    TieSlot* slot = FindSlot(h);
+    uintptr_t word = slot != nullptr ? Lock(slot) : 0;
+    if (word != reinterpret_cast<uintptr_t>(w) && !Broken(Mutation::kNoMineCheck)) {
+      if (slot != nullptr) Unlock(slot, word);
+      At::Store(R::HandleOf(w), kEmpty);
+      DropStrong(h);
+      return;
+    }
+    if (IsSoleOwner(h)) {
+      At::Store(R::HandleOf(w), kEmpty);
+      Publish(slot, 0);
+      DropStrong(h);
+      return;
+    }
+    HandOff(w, h, slot);
+  }
+
+  // tp_finalize from the collector, which is over only after it: a wrapper that somebody took since
+  // this collection began, or that will take H with it, is left alone.
+  static void DropFromCollector(Wrapper* w) {
+    uintptr_t handle = At::Load(R::HandleOf(w));
+    if (!IsUsable(handle)) return;
+    TVMFFIObject* h = ObjectOf(handle);
+    TieSlot* slot = FindSlot(h);
+    uintptr_t word = slot != nullptr ? Lock(slot) : 0;
+    if (word == reinterpret_cast<uintptr_t>(w) && !R::IsGuarded(w) && !IsSoleOwner(h)) {
+      return HandOff(w, h, slot);
+    }
+    if (slot != nullptr) Unlock(slot, word);
+    R::ClearFinalized(w);
+  }
+
+  // Takes W's strong reference out of it, or returns NULL if it has none: move (in W's critical
+  // section, after Use), and, with DropStrong, tp_clear and the base tp_dealloc.
+  static TVMFFIObject* Take(Wrapper* w) {
+    uintptr_t handle = At::Load(R::HandleOf(w));
+    if (!IsUsable(handle)) return nullptr;
+    TVMFFIObject* h = ObjectOf(handle);
+    TieSlot* slot = FindSlot(h);
+    uintptr_t word = slot != nullptr ? Lock(slot) : 0;
+    At::Store(R::HandleOf(w), kEmpty);
+    if (word == reinterpret_cast<uintptr_t>(w)) {
+      Publish(slot, 0);
+    } else if (slot != nullptr) {
+      Unlock(slot, word);
+    }
+    return h;
+  }
+
+  static void Discard(Wrapper* w) {
+    if (TVMFFIObject* h = Take(w)) DropStrong(h);
+  }
+
+  // Moves the handle of `from` (usable) to `to`, and the tie with it. False if `to` is not empty: a
+  // dead wrapper may still be on the reclaim list, linked through its handle. In both critical
+  // sections.
+  static bool Rebind(Wrapper* from, Wrapper* to) {
+    if (At::Load(R::HandleOf(to)) != kEmpty) return false;
+    TVMFFIObject* h = ObjectOf(At::Load(R::HandleOf(from)));
+    TieSlot* slot = FindSlot(h);
+    uintptr_t word = slot != nullptr ? Lock(slot) : 0;
+    At::Store(R::HandleOf(to), reinterpret_cast<uintptr_t>(h));
+    At::Store(R::HandleOf(from), kEmpty);
+    R::EnableTryIncRef(to);
+    if (word == reinterpret_cast<uintptr_t>(from)) {
+      Publish(slot, reinterpret_cast<uintptr_t>(to));
+    } else if (slot != nullptr) {
+      Unlock(slot, word);
+    }
+    return true;
+  }
+
+  // ---- C++ lets go ----------------------------------------------------------------------------
+
+  // H is dying: no strong reference is left, so this thread is alone with the word. Returns the
+  // wrapper whose reference the word owned, to be passed to Release once H is destroyed.
+  static Wrapper* Settle(TieSlot* slot) {
+    uintptr_t word = At::Load(slot->word);
+    if ((word & kInactive) == 0) return nullptr;
+    Wrapper* w = WrapperOf(word);
+    bool attached = R::AttachedHere();
+    if (attached || list().Enter()) {
+      if (!Broken(Mutation::kHandleNotEmptied)) SwapDormant(w, kGone);
+      if (!attached) list().Leave();
+    } else {
+      w = nullptr;  // the interpreter has ended, and the wrapper's memory with it
+    }
+    At::Store(slot->word, uintptr_t{0});
+    return w;
+  }
+
+  static void Release(Wrapper* w) {
+    if (R::AttachedHere()) return R::DecRef(w);
+    list().Push(w);
+  }
+
+  // ---- the allocator of the frontend ----------------------------------------------------------
+
+  static void* Allocate(size_t size, size_t alignment, int32_t /*type_index*/, void* /*context*/) {
+    if (alignment > alignof(std::max_align_t)) {
+      TVMFFIErrorSetRaisedFromCStr("ValueError",
+                                   "objects cannot be aligned more strictly than max_align_t");
+      return nullptr;
+    }
+    if (size > SIZE_MAX - sizeof(TiePrefix)) throw std::bad_alloc();
+    void* block = R::AllocateSpace(sizeof(TiePrefix) + size);
+    if (block == nullptr) throw std::bad_alloc();
+    return new (block) TiePrefix{{0}, {&DeleteSpace}} + 1;
+  }
+
+  static void DeleteSpace(void* body) {
+    TiePrefix* prefix = PrefixOf(body);
+    Wrapper* w = Settle(&prefix->tie);
+    R::FreeSpace(prefix);
+    if (w != nullptr) Release(w);
+  }
+
+  static ReclaimList<R>& list() { return list_; }
+
+ private:
+  using At = Access<R>;
+  using Steps = TieSteps<R>;
+  using Steps::AddStrongIfAlive, Steps::IsSoleOwner, Steps::WrapperOf;
+  using Steps::Broken, Steps::Inactive, Steps::IsActive, Steps::IsResurrectionOver;
+  using Steps::Lock, Steps::LockDormant, Steps::Publish, Steps::SwapDormant, Steps::Unlock,
+      Steps::UnlockDormant;
+
+  // Publish, then let go: whoever sees H die from here on finds Inactive(W) and settles it.
+  static void HandOff(Wrapper* w, TVMFFIObject* h, TieSlot* slot) {
+    R::IncRef(w);  // the word's
+    if (Broken(Mutation::kLetGoFirst)) DropStrong(h);
+    R::OnDormant(w);
+    At::Store(R::HandleOf(w), reinterpret_cast<uintptr_t>(h) | kDormant, std::memory_order_release);
+    Publish(slot, Inactive(w));
+    if (!Broken(Mutation::kLetGoFirst)) DropStrong(h);
+    // H and its word may be gone; W is not, it has the caller's reference.
+    if (IsDead(At::Load(R::HandleOf(w)))) R::OnGone(w);
+  }
+
+  // Inactive(W), word locked, caller owns a strong reference: everything but the publication.
+  static void Activate(Wrapper* w, TVMFFIObject* h) {
+    SwapDormant(w, reinterpret_cast<uintptr_t>(h));
+    R::ClearFinalized(w);
+    R::EnableTryIncRef(w);
+    R::OnActive(w);
+  }
+
+  static constexpr TieFrontend kFrontend{
+      [](TieSlot* slot) -> void* { return Settle(slot); },
+      [](void* wrapper) { Release(static_cast<Wrapper*>(wrapper)); }};
+
+  inline static ReclaimList<R> list_;
+};
+
+}  // namespace tether
+}  // namespace ffi
+}  // namespace tvm
+#endif  // TETHER_TIE_TIE_H_
