@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tether: the TVM FFI interface with one Python object for one C++ object.
+
+>>> import tvm_ffi
+>>> box = tvm_ffi.Array([tvm_ffi.Map({"a": 1})])
+>>> box[0] is box[0]
+True
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+
+
+def _is_config_mode() -> bool:
+    """Whether this process only prints paths, and must do so even if the library is missing."""
+    if sys.argv and sys.argv[0].endswith("tvm-ffi-config"):
+        return True
+    return ("-m", "tvm_ffi.config") in pairwise(sys.orig_argv)
+
+
+try:
+    from ._version import __version__, __version_tuple__
+except ImportError:
+    __version__ = "0.0.0.dev0"
+    __version_tuple__ = (0, 0, 0, "dev0", "")
+
+__all__ = ["__version__", "__version_tuple__"]
+
+if not _is_config_mode():
+    from . import libinfo
+
+    # Loaded for everybody first: client libraries expect to find its symbols in the process.
+    LIB = libinfo.load_lib_ctypes("apache-tvm-ffi", "tvm_ffi", "RTLD_GLOBAL")
+
+    from . import container, core, error, module, registry, serialization, tying
+    from ._convert import convert, convert_func
+    from .container import Array, Dict, List, Map
+    from .core import CContainerBase as CContainerBase
+    from .core import Function, Object, ObjectConvertible
+    from .error import register_error
+    from .module import Module, load_module, system_lib
+    from .registry import (
+        get_global_func,
+        get_global_func_metadata,
+        init_ffi_api,
+        register_global_func,
+        register_object,
+        remove_global_func,
+    )
+
+    __all__ += [
+        "LIB",
+        "Array",
+        "Dict",
+        "Function",
+        "List",
+        "Map",
+        "Module",
+        "Object",
+        "ObjectConvertible",
+        "container",
+        "convert",
+        "convert_func",
+        "core",
+        "error",
+        "get_global_func",
+        "get_global_func_metadata",
+        "init_ffi_api",
+        "load_module",
+        "module",
+        "register_error",
+        "register_global_func",
+        "register_object",
+        "registry",
+        "remove_global_func",
+        "serialization",
+        "system_lib",
+        "tying",
+    ]

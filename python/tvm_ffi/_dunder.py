@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constructors, comparisons and copies for classes whose fields the type table knows.
+
+`_install_dataclass_dunders` is what the class decorators use; it never replaces what the class body
+defines.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from . import core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from inspect import Signature
+    from typing import Any
+
+_ORDERINGS = (("__lt__", "Lt"), ("__le__", "Le"), ("__gt__", "Gt"), ("__ge__", "Ge"))
+
+
+def _chain_fields(type_info: core.TypeInfo) -> list[core.TypeField]:
+    """Return the fields of a type, those of its ancestors first."""
+    fields: list[core.TypeField] = []
+    info: core.TypeInfo | None = type_info
+    while info is not None:
+        fields = [*(info.fields or ()), *fields]
+        info = info.parent_type_info
+    return fields
+
+
+def _find_ffi_init(info: core.TypeInfo) -> Any:
+    for method in info.methods:
+        if method.name == "__ffi_init__":
+            return method.func
+    return core._lookup_type_attr(info.type_index, "__ffi_init__")
+
+
+def _pack_kwargs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Append keyword arguments the way generated constructors read them: KWARGS, then pairs."""
+    packed: list[Any] = [*args, core.KWARGS]
+    for name, value in kwargs.items():
+        if value is not core.MISSING:
+            packed += (name, value)
+    return packed
+
+
+# ---- __init__ -----------------------------------------------------------------------------------
+
+
+def _make_init_signature(type_info: core.TypeInfo) -> Signature:
+    """Return the signature of the constructor: required before defaulted, keyword-only last."""
+    from inspect import Parameter, Signature
+
+    groups: dict[tuple[bool, bool], list[Parameter]] = {}
+    for field in _chain_fields(type_info):
+        if not field.c_init:
+            continue
+        kind = Parameter.KEYWORD_ONLY if field.c_kw_only else Parameter.POSITIONAL_OR_KEYWORD
+        default = core.MISSING if field.c_has_default else Parameter.empty
+        parameter = Parameter(field.name, kind, default=default)
+        groups.setdefault((field.c_kw_only, field.c_has_default), []).append(parameter)
+    parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
+    for key in ((False, False), (False, True), (True, False), (True, True)):
+        parameters += groups.get(key, ())
+    return Signature(parameters)
+
+
+def _init_properties(type_cls: type) -> dict[str, Callable[[Any], Any]]:
+    found: dict[str, Callable[[Any], Any]] = {}
+    for base in reversed(type_cls.__mro__):
+        found.update(base.__dict__.get("__ffi_init_property_funcs__", {}))
+    return found
+
+
+def _make_init(
+    type_cls: type, type_info: core.TypeInfo, ffi_init: Any, py_class_mode: bool = False
+) -> Callable[..., None]:
+    """Make the ``__init__`` that builds the C++ object with `ffi_init`."""
+    init_properties = _init_properties(type_cls)
+    has_post_init = hasattr(type_cls, "__post_init__")
+
+    def check_class(self: Any) -> None:
+        if getattr(type(self), "__tvm_ffi_type_info__", None) is not type_info:
+            raise TypeError(
+                f"Calling `super().__init__()` is not supported for @c_class "
+                f"`{type_cls.__name__}`. Use @py_class for inheritance with manual __init__, "
+                f"or define `{type(self).__name__}` with init=True."
+            )
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if py_class_mode:
+            if self.__chandle__() != 0:
+                return
+        else:
+            check_class(self)
+        if kwargs:
+            args = tuple(_pack_kwargs(args, kwargs))
+        self.__init_handle_by_constructor__(ffi_init, *args)
+        for name, function in init_properties.items():
+            getattr(type(self), name).set(self, function(self))
+        if has_post_init:
+            self.__post_init__()
+
+    __init__.__qualname__ = f"{type_cls.__qualname__}.__init__"
+    __init__.__module__ = type_cls.__module__
+    __init__.__signature__ = _make_init_signature(type_info)  # type: ignore[attr-defined]
+    return __init__
+
+
+def _make_init_guard(type_cls: type) -> Callable[..., None]:
+    """Make an ``__init__`` for a class that cannot be constructed from Python."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        raise TypeError(
+            f"`{type(self).__name__}` cannot be constructed directly. "
+            "Define a custom __init__ or use a factory method."
+        )
+
+    __init__.__qualname__ = f"{type_cls.__qualname__}.__init__"
+    __init__.__module__ = type_cls.__module__
+    return __init__
+
+
+# ---- comparison, copies -------------------------------------------------------------------------
+
+
+def _comparable(left: Any, right: Any) -> bool:
+    return isinstance(right, type(left)) or isinstance(left, type(right))
+
+
+def _make_comparison(ffi_name: str, negate: bool = False) -> Callable[[Any, Any], bool]:
+    function = core._get_global_func(ffi_name, False)
+
+    def compare(self: Any, other: Any) -> bool:
+        if not _comparable(self, other):
+            return NotImplemented
+        return bool(function(self, other)) is not negate
+
+    return compare
+
+
+def _make_hash() -> Callable[[Any], int]:
+    function = core._get_global_func("ffi.RecursiveHash", False)
+
+    def __hash__(self: Any) -> int:
+        return function(self)
+
+    return __hash__
+
+
+def _make_copy(type_cls: type, type_info: core.TypeInfo) -> Callable[[Any], Any]:
+    shallow_copy = core._lookup_type_attr(type_info.type_index, "__ffi_shallow_copy__")
+
+    def __copy__(self: Any) -> Any:
+        if shallow_copy is None:
+            raise TypeError(
+                f"Type `{type_cls.__name__}` does not support copy. "
+                "The underlying C++ type is not copy-constructible."
+            )
+        return shallow_copy(self)
+
+    return __copy__
+
+
+def _make_deepcopy() -> Callable[..., Any]:
+    function = core._get_global_func("ffi.DeepCopy", False)
+
+    def __deepcopy__(self: Any, memo: Any = None) -> Any:
+        return function(self)
+
+    return __deepcopy__
+
+
+def _make_replace() -> Callable[..., Any]:
+    def __replace__(self: Any, **changes: Any) -> Any:
+        result = self.__copy__()
+        for name, value in changes.items():
+            getattr(type(result), name).set(result, value)
+        return result
+
+    return __replace__
+
+
+def _set_match_args(type_cls: Any, type_info: core.TypeInfo) -> None:
+    if "__match_args__" in type_cls.__dict__:
+        return
+    type_cls.__match_args__ = tuple(  # type: ignore[misc]
+        field.name for field in _chain_fields(type_info) if field.c_init and not field.c_kw_only
+    )
+
+
+def _install_dataclass_dunders(
+    cls: Any,
+    *,
+    init: bool,
+    repr: bool,
+    eq: bool,
+    order: bool,
+    unsafe_hash: bool,
+    match_args: bool = True,
+    py_class_mode: bool = False,
+) -> None:
+    """Install the requested special methods, except those the class body defines."""
+    info = cls.__tvm_ffi_type_info__
+
+    def add(name: str, make: Callable[[], Any]) -> None:
+        if name in cls.__dict__:
+            return
+        function = make()
+        function.__name__ = name
+        function.__qualname__ = f"{cls.__qualname__}.{name}"
+        function.__module__ = cls.__module__
+        setattr(cls, name, function)
+
+    def lacks_all(*names: str) -> bool:
+        return not any(name in cls.__dict__ for name in names)
+
+    ffi_init = _find_ffi_init(info)
+    if init and ffi_init is not None:
+        add("__init__", lambda: _make_init(cls, info, ffi_init, py_class_mode))
+    elif not init or issubclass(cls, core.Object):
+        add("__init__", lambda: _make_init_guard(cls))
+    if repr and "__repr__" not in cls.__dict__:
+        cls.__repr__ = core.object_repr
+    if eq and lacks_all("__eq__", "__ne__"):
+        add("__eq__", lambda: _make_comparison("ffi.RecursiveEq"))
+        add("__ne__", lambda: _make_comparison("ffi.RecursiveEq", negate=True))
+    if order and lacks_all(*(name for name, _ in _ORDERINGS)):
+        for name, suffix in _ORDERINGS:
+            add(name, partial(_make_comparison, f"ffi.Recursive{suffix}"))
+    if unsafe_hash:
+        add("__hash__", _make_hash)
+    add("__copy__", lambda: _make_copy(cls, info))
+    add("__deepcopy__", _make_deepcopy)
+    add("__replace__", _make_replace)
+    if match_args:
+        _set_match_args(cls, info)

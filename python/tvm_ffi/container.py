@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The FFI's containers as Python sequences and mappings.
+
+========  =========================  ==========================================
+class     behaves like               made from
+========  =========================  ==========================================
+`Array`   `tuple` (immutable)        any iterable; lists and tuples passed to a function
+`List`    `list`                     any iterable
+`Map`     a read-only `dict`         any mapping; dicts passed to a function
+`Dict`    `dict`                     any mapping
+========  =========================  ==========================================
+
+Reading, iterating and looking up run in C++; this file holds what is not on a hot path.
+
+>>> import tvm_ffi
+>>> numbers = tvm_ffi.List([3, 1, 2])
+>>> numbers[1:] = [7]
+>>> numbers, numbers == [3, 7], 7 in numbers
+([3, 7], True, True)
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import itertools
+import operator
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    MutableSequence,
+    Sequence,
+)
+
+from . import _ffi_api, core
+from .registry import register_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, SupportsIndex, TypeVar
+
+    T = TypeVar("T")
+    K = TypeVar("K")
+    V = TypeVar("V")
+
+__all__ = ["Array", "Dict", "List", "Map"]
+
+MISSING = core.MISSING
+
+# These are short, and holding the GIL keeps one thread's change apart from another one's read.
+for _function in (
+    _ffi_api.Array,
+    _ffi_api.ArrayContains,
+    _ffi_api.DeepCopy,
+    _ffi_api.Dict,
+    _ffi_api.DictClear,
+    _ffi_api.DictErase,
+    _ffi_api.List,
+    _ffi_api.ListClear,
+    _ffi_api.ListContains,
+    _ffi_api.ListEraseRange,
+    _ffi_api.ListInsert,
+    _ffi_api.ListPop,
+    _ffi_api.ListReplaceSlice,
+    _ffi_api.ListReverse,
+    _ffi_api.Map,
+    _ffi_api.RecursiveEq,
+    _ffi_api.RecursiveHash,
+):
+    _function.release_gil = False  # type: ignore[attr-defined]
+
+
+# ---- sequences ----------------------------------------------------------------------------------
+
+
+def normalize_index(length: int, idx: SupportsIndex) -> int:
+    """Return the position an index means in a sequence, counting negative ones from the end.
+
+    >>> from tvm_ffi.container import normalize_index
+    >>> normalize_index(3, -1)
+    2
+    """
+    try:
+        index = operator.index(idx)
+    except TypeError:
+        kind = type(idx).__name__
+        raise TypeError(f"indices must be integers or slices, not {kind}") from None
+    position = index + length if index < 0 else index
+    if not 0 <= position < length:
+        raise IndexError(f"Index out of range. size: {length}, got index {index}")
+    return position
+
+
+def getitem_helper(
+    obj: Any, elem_getter: Callable[[Any, int], Any], length: int, idx: SupportsIndex | slice
+) -> Any:
+    """Read one element, or a list of the elements a slice selects."""
+    if isinstance(idx, slice):
+        return [elem_getter(obj, i) for i in range(*idx.indices(length))]
+    return elem_getter(obj, normalize_index(length, idx))
+
+
+def _is_other_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
+
+
+def _related(left: Any, right: Any) -> bool:
+    """Whether both are wrappers and one has a subclass of the other's class."""
+    return isinstance(right, core.CObject) and (
+        isinstance(right, type(left)) or isinstance(left, type(right))
+    )
+
+
+class _SequenceMethods:
+    """What `Array` and `List` share."""
+
+    __slots__ = ()
+
+    def __contains__(self: Any, value: object) -> bool:
+        if self._ffi_contains(self, value):
+            return True
+        if not _is_other_sequence(value):
+            return False
+        wanted = value if isinstance(value, type(self)) else type(self)(value)
+        return any(item == wanted for item in self)
+
+    def __add__(self: Any, other: Iterable[Any]) -> Any:
+        return type(self)(itertools.chain(self, other))
+
+    def __radd__(self: Any, other: Iterable[Any]) -> Any:
+        return type(self)(itertools.chain(other, self))
+
+    def __eq__(self: Any, other: object) -> bool:
+        if self is other:
+            return True
+        if not _related(self, other):
+            if not _is_other_sequence(other):
+                return NotImplemented
+            other = type(self)(other)
+        return _ffi_api.RecursiveEq(self, other)
+
+    def __ne__(self: Any, other: object) -> bool:
+        result = self.__eq__(other)
+        return result if result is NotImplemented else not result
+
+    def __hash__(self: Any) -> int:
+        return _ffi_api.RecursiveHash(self)
+
+    def __deepcopy__(self: Any, memo: dict[int, Any] | None = None) -> Any:
+        return _ffi_api.DeepCopy(self)
+
+
+@register_object("ffi.Array")
+class Array(_SequenceMethods, core.ArrayBase, core.Object, Sequence["T"]):
+    """An immutable sequence; a `list` or `tuple` passed to an FFI function becomes one.
+
+    >>> import tvm_ffi
+    >>> a = tvm_ffi.Array([1, 2, 3])
+    >>> a[0], a[-1], a[1:], len(a), a + [4]
+    (1, 3, [2, 3], 3, (1, 2, 3, 4))
+    """
+
+    __slots__ = ()
+    _ffi_contains: Any = staticmethod(_ffi_api.ArrayContains)
+
+    def __init__(self, input_list: Iterable[Any]) -> None:
+        """Make an array of the elements of any iterable."""
+        self.__init_handle_by_constructor__(_ffi_api.Array, *input_list)
+
+
+@register_object("ffi.List")
+class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
+    """A mutable sequence, shared by all its holders.
+
+    >>> import tvm_ffi
+    >>> a = tvm_ffi.List([1, 2])
+    >>> box = tvm_ffi.Array([a])
+    >>> box[0].append(3)
+    >>> a
+    [1, 2, 3]
+    """
+
+    __slots__ = ()
+    _ffi_contains: Any = staticmethod(_ffi_api.ListContains)
+
+    def __init__(self, input_list: Iterable[Any] = ()) -> None:
+        """Make a list of the elements of any iterable."""
+        self.__init_handle_by_constructor__(_ffi_api.List, *input_list)
+
+    def _assign_slice(self, where: slice, values: Iterable[Any]) -> None:
+        # Taken first: reading `values` may change this list, or be this list.
+        items: List[Any] = List(values)
+        length = len(self)
+        start, stop, step = where.indices(length)
+        if step == 1:
+            _ffi_api.ListReplaceSlice(self, start, max(start, stop), items)
+            return
+        positions = range(start, stop, step)
+        if len(items) != len(positions):
+            raise ValueError(
+                f"attempt to assign sequence of size {len(items)} "
+                f"to extended slice of size {len(positions)}"
+            )
+        for position, item in zip(positions, items, strict=True):
+            self._set_index(position, item)
+
+    def _delete_slice(self, where: slice) -> None:
+        start, stop, step = where.indices(len(self))
+        if step == 1:
+            if start < stop:
+                _ffi_api.ListEraseRange(self, start, stop)
+            return
+        for position in sorted(range(start, stop, step), reverse=True):
+            self._del_index(position)
+
+    def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:
+        if isinstance(index, slice):
+            self._assign_slice(index, value)
+        else:
+            self._set_index(normalize_index(len(self), index), value)
+
+    def __delitem__(self, index: SupportsIndex | slice) -> None:
+        if isinstance(index, slice):
+            self._delete_slice(index)
+        else:
+            self._del_index(normalize_index(len(self), index))
+
+    def insert(self, index: SupportsIndex, value: Any) -> None:
+        """Insert before a position; positions beyond the ends mean the ends."""
+        length = len(self)
+        position = operator.index(index)
+        position = max(0, position + length) if position < 0 else min(position, length)
+        _ffi_api.ListInsert(self, position, value)
+
+    def extend(self, values: Iterable[Any]) -> None:
+        """Append the elements of an iterable; if reading it fails, nothing is appended."""
+        items: List[Any] = List(values)
+        length = len(self)
+        _ffi_api.ListReplaceSlice(self, length, length, items)
+
+    def pop(self, index: SupportsIndex = -1) -> Any:
+        """Remove and return the element at a position."""
+        length = len(self)
+        if length == 0:
+            raise IndexError("pop from empty list")
+        return _ffi_api.ListPop(self, normalize_index(length, index))
+
+    def clear(self) -> None:
+        """Remove all elements."""
+        _ffi_api.ListClear(self)
+
+    def reverse(self) -> None:
+        """Reverse the order in place."""
+        _ffi_api.ListReverse(self)
+
+
+# ---- mappings -----------------------------------------------------------------------------------
+
+
+class _View:
+    """A dynamic view of a map; `iter_functor_getter` replaces the map's own iteration.
+
+    The functor is driven by one integer: 0 reads the key, 1 the value, 2 advances.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self: Any,
+        backend_map: Mapping[Any, Any],
+        iter_functor_getter: Callable[[], Any] | None = None,
+    ) -> None:
+        super().__init__(backend_map)  # type: ignore[call-arg]
+        self._functor_getter = iter_functor_getter
+
+    def _pairs(self: Any) -> Iterator[tuple[Any, Any]]:
+        if self._functor_getter is None:
+            return self._mapping._items_iter()
+        return self._functor_pairs()
+
+    def _functor_pairs(self: Any) -> Iterator[tuple[Any, Any]]:
+        functor = self._functor_getter()
+        more = len(self._mapping) > 0
+        while more:
+            yield functor(0), functor(1)
+            more = functor(2)
+
+
+class KeysView(_View, collections.abc.KeysView):
+    """The keys of a map."""
+
+    __slots__ = ("_functor_getter",)
+    _mapping: Any
+    _functor_getter: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._functor_getter is None:
+            return self._mapping._keys_iter()
+        return (key for key, _ in self._functor_pairs())
+
+
+class ValuesView(_View, collections.abc.ValuesView):
+    """The values of a map."""
+
+    __slots__ = ("_functor_getter",)
+    _mapping: Any
+    _functor_getter: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._functor_getter is None:
+            return self._mapping._values_iter()
+        return (value for _, value in self._functor_pairs())
+
+
+class ItemsView(_View, collections.abc.ItemsView):
+    """The (key, value) pairs of a map."""
+
+    __slots__ = ("_functor_getter",)
+    _mapping: Any
+    _functor_getter: Any
+
+    def __contains__(self, item: object) -> bool:
+        if not isinstance(item, tuple) or len(item) != 2:
+            return False
+        value = self._mapping.get(item[0], MISSING)
+        return value is not MISSING and (value is item[1] or value == item[1])
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return self._pairs()
+
+
+class _MappingMethods:
+    """What `Map` and `Dict` share."""
+
+    __slots__ = ()
+
+    def get(self: Any, key: Any, default: Any = None) -> Any:
+        """Return the value of a key, or `default`."""
+        return self._get_or(key, default)
+
+    def keys(self: Any) -> KeysView:
+        """Return a dynamic view of the keys, in order of insertion."""
+        return KeysView(self)
+
+    def values(self: Any) -> ValuesView:
+        """Return a dynamic view of the values."""
+        return ValuesView(self)
+
+    def items(self: Any) -> ItemsView:
+        """Return a dynamic view of the (key, value) pairs."""
+        return ItemsView(self)
+
+    def __eq__(self: Any, other: object) -> bool:
+        if self is other:
+            return True
+        if not _related(self, other):
+            return NotImplemented
+        return _ffi_api.RecursiveEq(self, other)
+
+    def __ne__(self: Any, other: object) -> bool:
+        result = self.__eq__(other)
+        return result if result is NotImplemented else not result
+
+    def __hash__(self: Any) -> int:
+        return _ffi_api.RecursiveHash(self)
+
+    def __deepcopy__(self: Any, memo: dict[int, Any] | None = None) -> Any:
+        return _ffi_api.DeepCopy(self)
+
+
+def _flat_items(mapping: Mapping[Any, Any]) -> Iterator[Any]:
+    return itertools.chain.from_iterable(mapping.items())
+
+
+@register_object("ffi.Map")
+class Map(_MappingMethods, core.MapBase, core.Object, Mapping["K", "V"]):
+    """A read-only mapping; a `dict` passed to an FFI function becomes one.
+
+    >>> import tvm_ffi
+    >>> m = tvm_ffi.Map({"a": 1, "b": 2})
+    >>> m["a"], m.get("c", 0), list(m.items())
+    (1, 0, [('a', 1), ('b', 2)])
+    """
+
+    __slots__ = ()
+
+    def __init__(self, input_dict: Mapping[Any, Any]) -> None:
+        """Make a map of the items of any mapping."""
+        self.__init_handle_by_constructor__(_ffi_api.Map, *_flat_items(input_dict))
+
+
+@register_object("ffi.Dict")
+class Dict(_MappingMethods, core.DictBase, core.Object, MutableMapping["K", "V"]):
+    """A mutable mapping, shared by all its holders.
+
+    >>> import tvm_ffi
+    >>> d = tvm_ffi.Dict({"a": 1})
+    >>> d["b"] = 2
+    >>> del d["a"]
+    >>> d, d.pop("b"), len(d)
+    ({}, 2, 0)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, input_dict: Mapping[Any, Any] | None = None) -> None:
+        """Make a dict of the items of any mapping."""
+        items = () if input_dict is None else _flat_items(input_dict)
+        self.__init_handle_by_constructor__(_ffi_api.Dict, *items)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """Remove a key and return its value, or `default` if it is absent."""
+        if len(default) > 1:
+            raise TypeError(f"pop expected at most 2 arguments, got {len(default) + 1}")
+        value = self._get_or(key, MISSING)
+        if value is not MISSING:
+            _ffi_api.DictErase(self, key)
+            return value
+        if default:
+            return default[0]
+        raise KeyError(key)
+
+    def clear(self) -> None:
+        """Remove all items."""
+        _ffi_api.DictClear(self)
+
+    def update(self, other: Mapping[Any, Any]) -> None:  # type: ignore[override]
+        """Store the items of another mapping."""
+        for key, value in other.items():
+            self[key] = value

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Look at the tie between Python objects and C++ objects.
+
+>>> import tvm_ffi
+>>> from tvm_ffi import tying
+>>> inner = tvm_ffi.Array([1])
+>>> outer = tvm_ffi.Array([inner])
+>>> tying.state(inner)
+'active'
+>>> before = tying.stats()["dormant"]
+>>> del inner                            # outer still holds the C++ object, so its wrapper sleeps
+>>> tying.stats()["dormant"] - before
+1
+>>> tying.state(outer[0])                # fetched again: the same wrapper, awake
+'active'
+"""
+
+from __future__ import annotations
+
+from . import core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["enabled", "state", "stats"]
+
+
+def state(obj: Any) -> str:
+    """Say how a wrapper stands to its C++ object.
+
+    ``"active"``: it owns a reference and is the wrapper that every fetch returns. ``"dormant"``:
+    the object outlived the last Python reference and keeps the wrapper (seen through a weak
+    reference before its first use). ``"untied"``: it owns a reference but another wrapper is handed
+    out. ``"empty"``: never filled, or moved from. ``"gone"``: its C++ object has died.
+    """
+    return core._tie_state(obj)
+
+
+def stats() -> dict[str, Any]:
+    """Count the wrappers of this process: live, dormant, adopted, waiting for reclaim, by type."""
+    return core._tie_stats()
+
+
+def enabled() -> bool:
+    """Say whether tying is on. It always is; the question exists for code that also runs elsewhere.
+
+    >>> from tvm_ffi import tying
+    >>> tying.enabled()
+    True
+    """
+    return True

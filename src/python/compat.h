@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that differs between CPython versions, and between builds with and without the GIL.
+// Nothing else in this folder looks inside a PyObject.
+#ifndef TETHER_PYTHON_COMPAT_H_
+#define TETHER_PYTHON_COMPAT_H_
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#if PY_VERSION_HEX < 0x030A0000
+#error "CPython 3.10 or newer is required"
+#endif
+
+namespace tether_py {
+
+#ifdef Py_GIL_DISABLED
+inline constexpr bool kFreeThreaded = true;
+#else
+inline constexpr bool kFreeThreaded = false;
+#endif
+
+// ---- references
+// -----------------------------------------------------------------------------------
+
+// An owned reference.
+class Ref {
+ public:
+  Ref() = default;
+  Ref(std::nullptr_t) {}  // NOLINT(*)
+  static Ref Steal(PyObject* obj) {
+    Ref ref;
+    ref.obj_ = obj;
+    return ref;
+  }
+  static Ref Borrow(PyObject* obj) { return Steal(Py_XNewRef(obj)); }
+  Ref(Ref&& other) noexcept : obj_(other.obj_) { other.obj_ = nullptr; }
+  Ref(const Ref& other) : obj_(Py_XNewRef(other.obj_)) {}
+  Ref& operator=(Ref other) noexcept {
+    PyObject* old = obj_;
+    obj_ = other.obj_;
+    other.obj_ = old;
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(obj_); }
+  PyObject* get() const { return obj_; }
+  PyObject* release() {
+    PyObject* obj = obj_;
+    obj_ = nullptr;
+    return obj;
+  }
+  explicit operator bool() const { return obj_ != nullptr; }
+
+ private:
+  PyObject* obj_ = nullptr;
+};
+
+#ifdef Py_GIL_DISABLED
+#if PY_VERSION_HEX >= 0x030E0000
+inline bool TryIncRef(PyObject* obj) { return PyUnstable_TryIncRef(obj) != 0; }
+inline void EnableTryIncRef(PyObject* obj) { PyUnstable_EnableTryIncRef(obj); }
+#else
+// What 3.14 does, on the fields of 3.13: a local count of the owning thread, and a shared one whose
+// low bits say whether it may be raised from zero.
+inline bool TryIncRef(PyObject* obj) {
+  uint32_t local = _Py_atomic_load_uint32_relaxed(&obj->ob_ref_local);
+  if (local == _Py_IMMORTAL_REFCNT_LOCAL) return true;
+  if (_Py_IsOwnedByCurrentThread(obj)) {
+    if (local == 0) return false;
+    _Py_atomic_store_uint32_relaxed(&obj->ob_ref_local, local + 1);
+    return true;
+  }
+  Py_ssize_t shared = _Py_atomic_load_ssize_relaxed(&obj->ob_ref_shared);
+  for (;;) {
+    if (shared == 0 || shared == _Py_REF_MERGED) return false;
+    if (_Py_atomic_compare_exchange_ssize(&obj->ob_ref_shared, &shared,
+                                          shared + (1 << _Py_REF_SHARED_SHIFT))) {
+      return true;
+    }
+  }
+}
+inline void EnableTryIncRef(PyObject* obj) {
+  Py_ssize_t shared = _Py_atomic_load_ssize_relaxed(&obj->ob_ref_shared);
+  while ((shared & _Py_REF_SHARED_FLAG_MASK) == 0) {
+    if (_Py_atomic_compare_exchange_ssize(&obj->ob_ref_shared, &shared,
+                                          shared | _Py_REF_MAYBE_WEAKREF)) {
+      return;
+    }
+  }
+}
+#endif
+// CPython ends a resurrection by merging the counts.
+inline bool IsResurrectionOver(PyObject* obj) {
+  return (_Py_atomic_load_ssize_acquire(&obj->ob_ref_shared) & _Py_REF_SHARED_FLAG_MASK) ==
+         _Py_REF_MERGED;
+}
+#else
+inline bool TryIncRef(PyObject* obj) {
+  if (Py_REFCNT(obj) == 0) return false;
+  Py_INCREF(obj);
+  return true;
+}
+inline void EnableTryIncRef(PyObject*) {}
+inline bool IsResurrectionOver(PyObject*) { return true; }
+#endif
+
+// ---- the collector
+// --------------------------------------------------------------------------------
+
+#ifdef Py_GIL_DISABLED
+inline void ClearFinalized(PyObject* obj) {
+  _Py_atomic_and_uint8(&obj->ob_gc_bits, static_cast<uint8_t>(~2));
+}
+inline void AddGCRefs(PyObject* obj, Py_ssize_t n) {
+  // During a collection the thread id field holds the count.
+  obj->ob_tid += static_cast<uintptr_t>(n);
+}
+inline bool IsCollecting(PyObject*) { return true; }
+#else
+// The two words before a GC object: next, and prev with two flag bits (finalized, collecting) below
+// the collector's count.
+inline uintptr_t* GCPrev(PyObject* obj) { return reinterpret_cast<uintptr_t*>(obj) - 1; }
+inline void ClearFinalized(PyObject* obj) { *GCPrev(obj) &= ~static_cast<uintptr_t>(1); }
+inline bool IsCollecting(PyObject* obj) { return (*GCPrev(obj) & 2) != 0; }
+inline void AddGCRefs(PyObject* obj, Py_ssize_t n) {
+  *GCPrev(obj) += static_cast<uintptr_t>(n) << 2;
+}
+#endif
+
+// ---- threads
+// --------------------------------------------------------------------------------------
+
+// Whether this thread may touch Python objects now.
+inline bool AttachedHere() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyThreadState_GetUnchecked() != nullptr;
+#elif PY_VERSION_HEX >= 0x030C0000
+  return _PyThreadState_UncheckedGet() != nullptr;
+#else
+  // There it is the thread that holds the GIL, which need not be this one.
+  PyThreadState* current = _PyThreadState_UncheckedGet();
+  return current != nullptr && current == PyGILState_GetThisThreadState();
+#endif
+}
+
+// Attaches a thread that C++ came in on, for as long as it lives.
+class GILGuard {
+ public:
+  GILGuard() : attached_(AttachedHere()) {
+    if (!attached_) state_ = PyGILState_Ensure();
+  }
+  GILGuard(const GILGuard&) = delete;
+  GILGuard& operator=(const GILGuard&) = delete;
+  ~GILGuard() {
+    if (!attached_) PyGILState_Release(state_);
+  }
+
+ private:
+  bool attached_;
+  PyGILState_STATE state_{};
+};
+
+inline bool IsFinalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+inline bool IsMainInterpreter() { return PyInterpreterState_Get() == PyInterpreterState_Main(); }
+
+// ---- objects
+// --------------------------------------------------------------------------------------
+
+// Whether instances carry a __dict__.
+inline bool HasInstanceDict(PyTypeObject* type) {
+  if (type->tp_dictoffset != 0) return true;
+#ifdef Py_TPFLAGS_MANAGED_DICT
+  return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
+#else
+  return false;
+#endif
+}
+
+#ifndef Py_BEGIN_CRITICAL_SECTION
+#define Py_BEGIN_CRITICAL_SECTION(op) {
+#define Py_END_CRITICAL_SECTION() }
+#endif
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_COMPAT_H_

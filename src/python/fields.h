@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A reflected field as the frontend keeps it. Lives for ever, like the type it belongs to.
+#ifndef TETHER_PYTHON_FIELDS_H_
+#define TETHER_PYTHON_FIELDS_H_
+
+#include <atomic>
+#include <string>
+
+#include "wrapper.h"
+
+namespace tether_py {
+
+struct Field {
+  TVMFFIFieldInfo info;
+  int32_t type_index;  // the type that declares it
+  std::string name;
+  std::string type_key;
+  // The class of the last object seen, known to be a wrapper. Owned: a class that died could come
+  // back as another one at the same address.
+  mutable std::atomic<PyTypeObject*> last_class{nullptr};
+};
+
+PyObject* MakeFieldGetter(Field* field);
+PyObject* MakeFieldSetter(Field* field);
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_FIELDS_H_

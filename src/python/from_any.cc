@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any -> Python.
+#include <tvm/ffi/dtype.h>
+#include <tvm/ffi/string.h>
+
+#include "convert.h"
+
+namespace tether_py {
+
+using ffi::TypeIndex;
+
+namespace {
+
+PyObject* cached_object_name = nullptr;
+PyObject* string_class = nullptr;
+PyObject* bytes_class = nullptr;
+PyObject* object_class = nullptr;
+
+// The classes that _core_py defines, looked up once.
+bool LoadClasses() {
+  if (object_class != nullptr) return true;
+  cached_object_name = PyUnicode_InternFromString("_tvm_ffi_cached_object");
+  string_class = PyObject_GetAttrString(core_module, "String");
+  bytes_class = PyObject_GetAttrString(core_module, "Bytes");
+  object_class = PyObject_GetAttrString(core_module, "Object");
+  return cached_object_name != nullptr && string_class != nullptr && bytes_class != nullptr &&
+         object_class != nullptr;
+}
+
+// A str or bytes subclass instance that remembers the FFI object it came from. Takes over `h`.
+PyObject* MakeNative(PyTypeObject* base, PyObject* cls, Ref content, TVMFFIObject* h) {
+  Wrapper* w = content ? AllocateWrapper(reinterpret_cast<PyTypeObject*>(object_class)) : nullptr;
+  if (w == nullptr) {
+    Engine::DropStrong(h);
+    return nullptr;
+  }
+  // Strings are values: their objects are not tied.
+  Engine::Attach(w, h, nullptr);
+  Ref cached = Ref::Steal(AsObject(w));
+  Ref args = Ref::Steal(PyTuple_Pack(1, content.get()));
+  if (!args) return nullptr;
+  Ref result = Ref::Steal(base->tp_new(reinterpret_cast<PyTypeObject*>(cls), args.get(), nullptr));
+  if (!result || PyObject_SetAttr(result.get(), cached_object_name, cached.get()) < 0)
+    return nullptr;
+  return result.release();
+}
+
+PyObject* FromString(TVMFFIObject* h) {
+  if (!LoadClasses()) {
+    Engine::DropStrong(h);
+    return nullptr;
+  }
+  TVMFFIByteArray* bytes = TVMFFIBytesGetByteArrayPtr(h);
+  if (h->type_index == TypeIndex::kTVMFFIStr) {
+    Ref text = Ref::Steal(
+        PyUnicode_DecodeUTF8(bytes->data, static_cast<Py_ssize_t>(bytes->size), nullptr));
+    return MakeNative(&PyUnicode_Type, string_class, std::move(text), h);
+  }
+  Ref data =
+      Ref::Steal(PyBytes_FromStringAndSize(bytes->data, static_cast<Py_ssize_t>(bytes->size)));
+  return MakeNative(&PyBytes_Type, bytes_class, std::move(data), h);
+}
+
+// Values whose Python class lives in the package: the hook makes it from plain data.
+PyObject* FromHook(int32_t index, Ref payload) {
+  if (!payload) return nullptr;
+  Ref hooks = Ref::Steal(PyObject_GetAttrString(core_module, "_VALUE_HOOKS"));
+  if (!hooks) return nullptr;
+  Ref key = Ref::Steal(PyLong_FromLong(index));
+  if (!key) return nullptr;
+  PyObject* hook = PyDict_GetItemWithError(hooks.get(), key.get());
+  if (hook == nullptr) return PyErr_Occurred() ? nullptr : payload.release();
+  return PyObject_CallOneArg(hook, payload.get());
+}
+
+PyObject* FromPointer(void* ptr) {
+  static PyObject* c_void_p = nullptr;
+  if (c_void_p == nullptr) {
+    Ref ctypes = Ref::Steal(PyImport_ImportModule("ctypes"));
+    if (!ctypes) return nullptr;
+    c_void_p = PyObject_GetAttrString(ctypes.get(), "c_void_p");
+    if (c_void_p == nullptr) return nullptr;
+  }
+  if (ptr == nullptr) return PyObject_CallFunction(c_void_p, "O", Py_None);
+  Ref address = Ref::Steal(PyLong_FromVoidPtr(ptr));
+  return address ? PyObject_CallOneArg(c_void_p, address.get()) : nullptr;
+}
+
+PyObject* FromDataType(DLDataType dtype) {
+  return Guarded([&] {
+    ffi::String text = ffi::DLDataTypeToString(dtype);
+    return FromHook(
+        TypeIndex::kTVMFFIDataType,
+        Ref::Steal(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()))));
+  });
+}
+
+// Everything that is not an object. `value` is not consumed.
+PyObject* FromPod(const TVMFFIAny& value) {
+  switch (value.type_index) {
+    case TypeIndex::kTVMFFINone:
+      Py_RETURN_NONE;
+    case TypeIndex::kTVMFFIBool:
+      return PyBool_FromLong(value.v_int64 != 0);
+    case TypeIndex::kTVMFFIInt:
+      return PyLong_FromLongLong(value.v_int64);
+    case TypeIndex::kTVMFFIFloat:
+      return PyFloat_FromDouble(value.v_float64);
+    case TypeIndex::kTVMFFISmallStr:
+      return PyUnicode_DecodeUTF8(value.v_bytes, value.small_str_len, nullptr);
+    case TypeIndex::kTVMFFISmallBytes:
+      return PyBytes_FromStringAndSize(value.v_bytes, value.small_str_len);
+    case TypeIndex::kTVMFFIOpaquePtr:
+      return FromPointer(value.v_ptr);
+    case TypeIndex::kTVMFFIDataType:
+      return FromDataType(value.v_dtype);
+    case TypeIndex::kTVMFFIDevice:
+      return FromHook(TypeIndex::kTVMFFIDevice,
+                      Ref::Steal(Py_BuildValue("(ii)", static_cast<int>(value.v_device.device_type),
+                                               static_cast<int>(value.v_device.device_id))));
+    case TypeIndex::kTVMFFIRawStr:
+      return PyErr_Format(PyExc_ValueError, "Return value cannot be RawStr");
+    case TypeIndex::kTVMFFIByteArrayPtr:
+      return PyErr_Format(PyExc_ValueError, "Return value cannot be ByteArrayPtr");
+    case TypeIndex::kTVMFFIObjectRValueRef:
+      return PyErr_Format(PyExc_ValueError, "Return value cannot be ObjectRValueRef");
+    default:
+      return PyErr_Format(PyExc_ValueError, "Unhandled type index %d", value.type_index);
+  }
+}
+
+PyObject* FromOpaque(TVMFFIObject* h) {
+  return Py_NewRef(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(h)->handle));
+}
+
+}  // namespace
+
+PyObject* FromOwnedAny(TVMFFIAny value) {
+  if (value.type_index < TypeIndex::kTVMFFIStaticObjectBegin) return FromPod(value);
+  TVMFFIObject* h = value.v_obj;
+  switch (h->type_index) {
+    case TypeIndex::kTVMFFIStr:
+    case TypeIndex::kTVMFFIBytes:
+      return FromString(h);
+    case TypeIndex::kTVMFFIOpaquePyObject: {
+      PyObject* obj = FromOpaque(h);
+      Engine::DropStrong(h);
+      return obj;
+    }
+    default:
+      return WrapOwned(h);
+  }
+}
+
+PyObject* FromBorrowedAny(const TVMFFIAny& value) {
+  if (value.type_index < TypeIndex::kTVMFFIStaticObjectBegin) {
+    switch (value.type_index) {
+      case TypeIndex::kTVMFFIRawStr:
+        return PyUnicode_FromString(value.v_c_str);
+      case TypeIndex::kTVMFFIByteArrayPtr: {
+        auto* bytes = static_cast<TVMFFIByteArray*>(value.v_ptr);
+        return PyBytes_FromStringAndSize(bytes->data, static_cast<Py_ssize_t>(bytes->size));
+      }
+      case TypeIndex::kTVMFFIObjectRValueRef: {
+        auto** slot = static_cast<TVMFFIObject**>(value.v_ptr);
+        TVMFFIAny moved;
+        if (*slot == nullptr) return PyErr_Format(PyExc_ValueError, "RValueRef already moved");
+        tie::StoreObject(*slot, &moved);
+        *slot = nullptr;
+        return FromOwnedAny(moved);
+      }
+      default:
+        return FromPod(value);
+    }
+  }
+  TVMFFIObject* h = value.v_obj;
+  switch (h->type_index) {
+    case TypeIndex::kTVMFFIStr:
+    case TypeIndex::kTVMFFIBytes:
+      Engine::AddStrong(h);
+      return FromString(h);
+    case TypeIndex::kTVMFFIOpaquePyObject:
+      return FromOpaque(h);
+    default:
+      return WrapBorrowed(h);
+  }
+}
+
+}  // namespace tether_py

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+// Function: C++ functions that Python calls, and Python callables that C++ calls.
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/memory.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "convert.h"
+
+namespace tether_py {
+
+using ffi::TypeIndex;
+
+namespace {
+
+// The default of Function.release_gil, from the environment at import.
+bool release_gil_default = true;
+
+// ---- Python callables in C++
+// ------------------------------------------------------------------------------
+
+class PyCallback : public ffi::FunctionObj {
+ public:
+  explicit PyCallback(PyObject* callable) : callable_(Py_NewRef(callable)) { safe_call = Call; }
+  ~PyCallback() { ReleaseFromAnyThread(callable_); }
+
+  static int Call(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
+    auto* self = static_cast<PyCallback*>(static_cast<ffi::Object*>(handle));
+    if (IsFinalizing()) {
+      TVMFFIErrorSetRaisedFromCStr("RuntimeError",
+                                   "a Python function was called while the interpreter shuts down");
+      return -1;
+    }
+    GILGuard gil;
+    if (self->Invoke(args, num_args, result)) return 0;
+    RaiseToCaller();
+    return -1;
+  }
+
+  PyObject* callable() const { return callable_; }
+
+ private:
+  // False with a Python error set.
+  bool Invoke(const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) const {
+    constexpr int32_t kInline = 8;
+    Ref inline_args[kInline];
+    PyObject* inline_stack[kInline + 1];
+    std::vector<Ref> heap_args;
+    std::vector<PyObject*> heap_stack;
+    Ref* refs = inline_args;
+    // One cell in front is the callee's to use, which spares bound methods a copy.
+    PyObject** stack = inline_stack + 1;
+    if (num_args > kInline) {
+      heap_args.resize(static_cast<size_t>(num_args));
+      heap_stack.resize(static_cast<size_t>(num_args) + 1);
+      refs = heap_args.data();
+      stack = heap_stack.data() + 1;
+    }
+    for (int32_t i = 0; i < num_args; ++i) {
+      refs[i] = Ref::Steal(FromBorrowedAny(args[i]));
+      if (!refs[i]) return false;
+      stack[i] = refs[i].get();
+    }
+    // The function may drop the last reference to itself.
+    Ref callable = Ref::Borrow(callable_);
+    Ref value = Ref::Steal(PyObject_Vectorcall(
+        callable.get(), stack, static_cast<size_t>(num_args) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+        nullptr));
+    if (!value) return false;
+    Arguments owned;
+    TVMFFIAny view;
+    if (!ToAny(value.get(), &view, &owned)) return false;
+    if (int code = TVMFFIAnyViewToOwnedAny(&view, result)) {
+      RaiseFromCall(code);
+      return false;
+    }
+    return true;
+  }
+
+  PyObject* callable_;
+};
+
+}  // namespace
+
+PyObject* CallableOf(TVMFFIObject* function) {
+  if (TVMFFIFunctionGetCellPtr(function)->safe_call != PyCallback::Call) return nullptr;
+  return ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<PyCallback>(function)->callable();
+}
+
+ffi::Function MakeCallback(PyObject* callable) {
+  return ffi::Function(ffi::ObjectPtr<ffi::FunctionObj>(ffi::make_object<PyCallback>(callable)));
+}
+
+// ---- calls
+// ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+int CallWithoutGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
+  // While the GIL is away the collector must not look into the arguments, nor another thread free
+  // them.
+  InFlight flight{args->data(), args->size(), nullptr, nullptr, nullptr};
+  EnterFlight(&flight);
+  PyThreadState* state = PyEval_SaveThread();
+  int code = TVMFFIFunctionCall(func, args->data(), args->size(), result);
+  PyEval_RestoreThread(state);
+  LeaveFlight(&flight);
+  return code;
+}
+
+}  // namespace
+
+PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssize_t nargs,
+                       bool release_gil) {
+  TVMFFIAny result;
+  tie::StoreNone(&result);
+  {
+    Arguments converted;
+    if (!converted.AddAll(args, nargs)) return nullptr;
+    int code = release_gil ? CallWithoutGIL(func, &converted, &result)
+                           : TVMFFIFunctionCall(func, converted.data(), converted.size(), &result);
+    if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code);
+  }
+  return FromOwnedAny(result);
+}
+
+namespace {
+
+PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  auto* w = reinterpret_cast<FunctionWrapper*>(self);
+  if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) {
+    return PyErr_Format(PyExc_TypeError, "__call__() got an unexpected keyword argument %R",
+                        PyTuple_GET_ITEM(kwnames, 0));
+  }
+  TVMFFIObject* func = UseHandle(&w->base);
+  if (func == nullptr) return nullptr;
+  if (func->type_index != TypeIndex::kTVMFFIFunction) {
+    return PyErr_Format(PyExc_TypeError, "%s object does not hold an ffi.Function",
+                        Py_TYPE(self)->tp_name);
+  }
+  return CallFunction(func, args, PyVectorcall_NARGS(nargsf), w->release_gil);
+}
+
+PyObject* GetReleaseGil(PyObject* self, void*) {
+  return PyBool_FromLong(reinterpret_cast<FunctionWrapper*>(self)->release_gil);
+}
+
+int SetReleaseGil(PyObject* self, PyObject* value, void*) {
+  if (value == nullptr) {
+    PyErr_SetString(PyExc_AttributeError, "release_gil cannot be deleted");
+    return -1;
+  }
+  int flag = PyObject_IsTrue(value);
+  if (flag < 0) return -1;
+  reinterpret_cast<FunctionWrapper*>(self)->release_gil = flag != 0;
+  return 0;
+}
+
+PyObject* FunctionFromHandle(TVMFFIObjectHandle handle) {
+  return WrapOwned(static_cast<TVMFFIObject*>(handle));
+}
+
+// Arguments (symbol: int, *, keep_alive_object=None) of the two constructors from symbols.
+bool ParseSymbol(PyObject* args, PyObject* kwargs, const char* format, void** symbol,
+                 PyObject** keep_alive) {
+  static const char* names[] = {"c_symbol", "keep_alive_object", nullptr};
+  PyObject* address;
+  *keep_alive = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &address,
+                                   keep_alive)) {
+    return false;
+  }
+  *symbol = PyLong_AsVoidPtr(address);
+  if (*symbol == nullptr) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the symbol must not be NULL");
+    return false;
+  }
+  return true;
+}
+
+PyObject* FromExternC(PyObject*, PyObject* args, PyObject* kwargs) {
+  void* symbol;
+  PyObject* keep_alive;
+  if (!ParseSymbol(args, kwargs, "O|$O:__from_extern_c__", &symbol, &keep_alive)) return nullptr;
+  bool kept = keep_alive != Py_None;
+  if (kept) Py_INCREF(keep_alive);
+  TVMFFIObjectHandle handle = nullptr;
+  int code = TVMFFIFunctionCreate(kept ? keep_alive : nullptr,
+                                  reinterpret_cast<TVMFFISafeCallType>(symbol),
+                                  kept ? ReleaseFromAnyThread : nullptr, &handle);
+  if (code != 0) {
+    if (kept) Py_DECREF(keep_alive);
+    return RaiseFromCall(code);
+  }
+  return FunctionFromHandle(handle);
+}
+
+// A function in the packed convention of MLIR: five pointers to handle, args, count, result, code.
+class MLIRFunction : public ffi::FunctionObj {
+ public:
+  MLIRFunction(void (*symbol)(void**), PyObject* keep_alive)
+      : symbol_(symbol), keep_alive_(Py_XNewRef(keep_alive)) {
+    safe_call = Call;
+  }
+  ~MLIRFunction() {
+    if (keep_alive_ != nullptr) ReleaseFromAnyThread(keep_alive_);
+  }
+
+ private:
+  static int Call(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
+    auto* self = static_cast<MLIRFunction*>(static_cast<ffi::Object*>(handle));
+    void* no_handle = nullptr;
+    int ret_code = 0;
+    void* packed[] = {&no_handle, &args, &num_args, &result, &ret_code};
+    self->symbol_(packed);
+    return ret_code;
+  }
+
+  void (*symbol_)(void**);
+  PyObject* keep_alive_;
+};
+
+PyObject* FromMLIR(PyObject*, PyObject* args, PyObject* kwargs) {
+  void* symbol;
+  PyObject* keep_alive;
+  if (!ParseSymbol(args, kwargs, "O|$O:__from_mlir_packed_safe_call__", &symbol, &keep_alive)) {
+    return nullptr;
+  }
+  return Guarded([&] {
+    auto func = ffi::make_object<MLIRFunction>(reinterpret_cast<void (*)(void**)>(symbol),
+                                               keep_alive != Py_None ? keep_alive : nullptr);
+    return FunctionFromHandle(
+        ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(func)));
+  });
+}
+
+PyCFunction AsCFunction(PyCFunctionWithKeywords f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+PyMethodDef function_methods[] = {
+    {"__from_extern_c__", AsCFunction(FromExternC), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "A function from the address of a C function of the safe-call convention."},
+    {"__from_mlir_packed_safe_call__", AsCFunction(FromMLIR),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "A function from the address of a C function of MLIR's packed convention."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef function_getset[] = {
+    {"release_gil", GetReleaseGil, SetReleaseGil,
+     "Whether other Python threads run during a call; turn it off for short functions.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMemberDef function_members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(FunctionWrapper, dict), READONLY, nullptr},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(FunctionWrapper, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot function_slots[] = {
+    {Py_tp_doc, const_cast<char*>("A function that any language may have made.\n\n"
+                                  ">>> import tvm_ffi\n"
+                                  ">>> tvm_ffi.convert(lambda x: x + 1)(1)\n"
+                                  "2\n")},
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_methods, function_methods},
+    {Py_tp_getset, function_getset},
+    {Py_tp_members, function_members},
+    {0, nullptr}};
+
+PyType_Spec function_spec = {"tvm_ffi.core.Function", sizeof(FunctionWrapper), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL,
+                             function_slots};
+
+// ---- an argument to be moved
+// -----------------------------------------------------------------------------------
+
+struct RValueRefObject {
+  PyObject_HEAD PyObject* obj;
+};
+
+int InitRValueRef(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"obj", nullptr};
+  PyObject* obj;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", const_cast<char**>(names), &obj)) return -1;
+  Py_XSETREF(reinterpret_cast<RValueRefObject*>(self)->obj, Py_NewRef(obj));
+  return 0;
+}
+
+int TraverseRValueRef(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(reinterpret_cast<RValueRefObject*>(self)->obj);
+  return 0;
+}
+
+int ClearRValueRef(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<RValueRefObject*>(self)->obj);
+  return 0;
+}
+
+void DeallocRValueRef(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  ClearRValueRef(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMemberDef rvalue_members[] = {
+    {"obj", T_OBJECT, offsetof(RValueRefObject, obj), 0, "The wrapper whose object is given away."},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot rvalue_slots[] = {
+    {Py_tp_doc, const_cast<char*>("An argument whose object the callee may take over.")},
+    {Py_tp_init, reinterpret_cast<void*>(InitRValueRef)},
+    {Py_tp_traverse, reinterpret_cast<void*>(TraverseRValueRef)},
+    {Py_tp_clear, reinterpret_cast<void*>(ClearRValueRef)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(DeallocRValueRef)},
+    {Py_tp_members, rvalue_members},
+    {0, nullptr}};
+
+PyType_Spec rvalue_spec = {"tvm_ffi.core.ObjectRValueRef", sizeof(RValueRefObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                           rvalue_slots};
+
+// ---- module functions
+// -------------------------------------------------------------------------------------------
+
+bool NameBytes(PyObject* name, TVMFFIByteArray* out) {
+  Py_ssize_t size;
+  const char* data = PyUnicode_AsUTF8AndSize(name, &size);
+  if (data == nullptr) return false;
+  *out = TVMFFIByteArray{data, static_cast<size_t>(size)};
+  return true;
+}
+
+PyObject* GetGlobalFunc(PyObject*, PyObject* args) {
+  PyObject* name;
+  int allow_missing = 0;
+  if (!PyArg_ParseTuple(args, "U|p", &name, &allow_missing)) return nullptr;
+  TVMFFIByteArray bytes;
+  if (!NameBytes(name, &bytes)) return nullptr;
+  TVMFFIObjectHandle handle = nullptr;
+  if (int code = TVMFFIFunctionGetGlobal(&bytes, &handle)) return RaiseFromCall(code);
+  if (handle != nullptr) return FunctionFromHandle(handle);
+  if (allow_missing) Py_RETURN_NONE;
+  return PyErr_Format(PyExc_ValueError, "Cannot find global function %U", name);
+}
+
+PyObject* ConvertToFunc(PyObject*, PyObject* args) {
+  PyObject* callable;
+  PyObject* tensor_cls = Py_None;
+  if (!PyArg_ParseTuple(args, "O|O", &callable, &tensor_cls)) return nullptr;
+  if (tensor_cls != Py_None && !PyObject_HasAttrString(tensor_cls, "__dlpack_c_exchange_api__")) {
+    return PyErr_Format(PyExc_TypeError, "tensor_cls %R must expose __dlpack_c_exchange_api__",
+                        tensor_cls);
+  }
+  return Guarded([&] {
+    return FunctionFromHandle(
+        ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(MakeCallback(callable)));
+  });
+}
+
+PyObject* RegisterGlobalFunc(PyObject* module, PyObject* args) {
+  PyObject* name;
+  PyObject* func;
+  int override = 0;
+  if (!PyArg_ParseTuple(args, "UO|p", &name, &func, &override)) return nullptr;
+  TVMFFIByteArray bytes;
+  if (!NameBytes(name, &bytes)) return nullptr;
+  Ref made;
+  if (PyObject_TypeCheck(func, types.function)) {
+    made = Ref::Borrow(func);
+  } else {
+    Ref one = Ref::Steal(PyTuple_Pack(1, func));
+    made = one ? Ref::Steal(ConvertToFunc(module, one.get())) : Ref();
+  }
+  if (!made) return nullptr;
+  TVMFFIObject* h = UseHandle(AsWrapper(made.get()));
+  if (h == nullptr) return nullptr;
+  if (int code = TVMFFIFunctionSetGlobal(&bytes, h, override)) return RaiseFromCall(code);
+  return made.release();
+}
+
+PyMethodDef function_functions[] = {
+    {"_get_global_func", GetGlobalFunc, METH_VARARGS, nullptr},
+    {"_register_global_func", RegisterGlobalFunc, METH_VARARGS, nullptr},
+    {"_convert_to_ffi_func", ConvertToFunc, METH_VARARGS, "A Function around a Python callable."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyObject* GetHeldObject(PyObject* self, PyObject*) {
+  TVMFFIObject* h = UseHandle(AsWrapper(self));
+  if (h == nullptr) return nullptr;
+  if (h->type_index != TypeIndex::kTVMFFIOpaquePyObject) {
+    return PyErr_Format(PyExc_TypeError, "%s object does not hold a Python object",
+                        Py_TYPE(self)->tp_name);
+  }
+  return Py_NewRef(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(h)->handle));
+}
+
+PyMethodDef opaque_methods[] = {
+    {"pyobject", GetHeldObject, METH_NOARGS, "The Python object that is held."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyType_Slot opaque_slots[] = {
+    {Py_tp_doc, const_cast<char*>("A Python object that C++ holds without looking inside.")},
+    {Py_tp_methods, opaque_methods},
+    {0, nullptr}};
+
+PyType_Spec opaque_spec = {"tvm_ffi.core.OpaquePyObject", sizeof(Wrapper), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, opaque_slots};
+
+}  // namespace
+
+void InitFunctionWrapper(FunctionWrapper* w) {
+  w->vectorcall = Vectorcall;
+  w->release_gil = release_gil_default;
+}
+
+PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+  if (nargs < 1 || !PyObject_TypeCheck(args[0], types.function)) {
+    return PyErr_Format(PyExc_TypeError,
+                        "__init_handle_by_constructor__ expects an ffi.Function first");
+  }
+  Wrapper* w = AsWrapper(self);
+  // A failed construction leaves an empty object, also when there was one before. That one lives on
+  // until the new one exists, so the two never have one address.
+  ffi::ObjectPtr<ffi::Object> before;
+  if (TVMFFIObject* h = Engine::Use(w)) {
+    before = ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(h);
+  }
+  Engine::Discard(w);
+  TVMFFIObject* func = UseHandle(AsWrapper(args[0]));
+  if (func == nullptr) return nullptr;
+  TVMFFIAny result;
+  tie::StoreNone(&result);
+  {
+    Arguments converted;
+    if (!converted.AddAll(args + 1, nargs - 1)) return nullptr;
+    if (int code = TVMFFIFunctionCall(func, converted.data(), converted.size(), &result)) {
+      return RaiseFromCall(code);
+    }
+  }
+  if (result.type_index < TypeIndex::kTVMFFIStaticObjectBegin) {
+    return PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
+                        Py_TYPE(self)->tp_name);
+  }
+  Engine::Discard(w);  // the constructor may have run Python code that filled it
+  BindNew(w, result.v_obj);
+  Py_RETURN_NONE;
+}
+
+PyTypeObject* AddType(PyObject* module, PyType_Spec* spec, PyTypeObject* base) {
+  Ref bases = base != nullptr ? Ref::Steal(PyTuple_Pack(1, base)) : Ref();
+  auto* type = reinterpret_cast<PyTypeObject*>(
+      base != nullptr ? PyType_FromSpecWithBases(spec, bases.get()) : PyType_FromSpec(spec));
+  if (type == nullptr || PyModule_AddType(module, type) < 0) return nullptr;
+  return type;
+}
+
+int InitFunctionType(PyObject* module) {
+  const char* setting = std::getenv("TVM_FFI_RELEASE_GIL_BY_DEFAULT");
+  release_gil_default = setting == nullptr || std::atoi(setting) != 0;
+  types.rvalue_ref = AddType(module, &rvalue_spec, nullptr);
+  types.opaque = AddType(module, &opaque_spec, types.object);
+  types.function = AddType(module, &function_spec, types.object);
+  if (types.function == nullptr || types.opaque == nullptr || types.rvalue_ref == nullptr)
+    return -1;
+  SetClassOfIndex(TypeIndex::kTVMFFIFunction, types.function);
+  SetClassOfIndex(TypeIndex::kTVMFFIOpaquePyObject, types.opaque);
+  return PyModule_AddFunctions(module, function_functions);
+}
+
+}  // namespace tether_py

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension module tvm_ffi.core.
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+#include "convert.h"
+
+// libtvm_ffi_testing is linked so that the testing.* functions exist after import.
+extern "C" int TVMFFITestingDummyTarget();
+
+namespace tether_py {
+
+extern PyMethodDef to_any_functions[];
+
+namespace {
+
+int RegisterInterpreter() {
+  struct {
+    const char* name;
+    void* symbol;
+  } const kEntries[] = {
+      {"PyErr_CheckSignals", reinterpret_cast<void*>(PyErr_CheckSignals)},
+      {"PyGILState_Ensure", reinterpret_cast<void*>(PyGILState_Ensure)},
+      {"PyGILState_Release", reinterpret_cast<void*>(PyGILState_Release)},
+  };
+  for (const auto& entry : kEntries) {
+    if (TVMFFIEnvRegisterCAPI(entry.name, entry.symbol) != 0) return -1;
+  }
+  return 0;
+}
+
+// The two objects that mark a missing value and the start of keyword arguments.
+int AddSentinel(PyObject* module, const char* name, const char* function) {
+  TVMFFIObject* h = ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(
+      ffi::Function::GetGlobalRequired(function)().cast<ffi::ObjectRef>());
+  Ref wrapper = Ref::Steal(WrapOwned(h));
+  return wrapper ? PyModule_AddObjectRef(module, name, wrapper.get()) : -1;
+}
+
+int ExecUnguarded(PyObject* module) {
+  if (!IsMainInterpreter()) {
+    PyErr_SetString(
+        PyExc_ImportError,
+        "tvm_ffi cannot be imported in a sub-interpreter: one Python object stands for one "
+        "C++ object in the whole process");
+    return -1;
+  }
+  core_module = module;
+  TVMFFITestingDummyTarget();
+  if (RegisterInterpreter() < 0 || InitWrapperTypes(module) < 0 || InitFunctionType(module) < 0 ||
+      InitErrorType(module) < 0 || InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 ||
+      InitReflection(module) < 0 || PyModule_AddFunctions(module, to_any_functions) < 0 ||
+      InitTying(module) < 0) {
+    return -1;
+  }
+  Ref hooks = Ref::Steal(PyDict_New());
+  if (!hooks || PyModule_AddObjectRef(module, "_VALUE_HOOKS", hooks.get()) < 0) return -1;
+  // What is written in Python: the metaclass, Object, String, type records.
+  Ref python_part = Ref::Steal(PyImport_ImportModule("tvm_ffi._core_py"));
+  if (!python_part) return -1;
+  Ref installed = Ref::Steal(PyObject_CallMethod(python_part.get(), "install", "O", module));
+  if (!installed) return -1;
+  if (AddSentinel(module, "MISSING", "ffi.GetInvalidObject") < 0) return -1;
+  return AddSentinel(module, "KWARGS", "ffi.GetKwargsObject");
+}
+
+int Exec(PyObject* module) {
+  Ref done = Ref::Steal(Guarded([&]() -> PyObject* {
+    if (ExecUnguarded(module) < 0) return nullptr;
+    Py_RETURN_NONE;
+  }));
+  if (done) return 0;
+  if (!PyErr_Occurred())
+    PyErr_SetString(PyExc_ImportError, "tvm_ffi.core could not be initialised");
+  return -1;
+}
+
+PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, reinterpret_cast<void*>(Exec)},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, nullptr}};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "tvm_ffi.core",
+                          "The heart of tvm_ffi: Python objects tied to C++ objects.",
+                          0,
+                          nullptr,
+                          slots,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+}  // namespace
+}  // namespace tether_py
+
+PyMODINIT_FUNC PyInit_core() { return PyModuleDef_Init(&tether_py::definition); }

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python -> Any. How a value converts is decided once per exact type, in the order of Resolve, and
+// cached.
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/container/map.h>
+#include <tvm/ffi/string.h>
+
+#include <unordered_map>
+
+#include "convert.h"
+
+namespace tether_py {
+
+using ffi::TypeIndex;
+
+// ---- Arguments
+// ----------------------------------------------------------------------------------------------
+
+Arguments::~Arguments() {
+  if (has_kept_value_) ffi::details::ObjectUnsafe::DecRefObjectHandle(kept_value_.v_obj);
+  if (more_values_ != nullptr) {
+    for (const TVMFFIAny& value : *more_values_) {
+      ffi::details::ObjectUnsafe::DecRefObjectHandle(value.v_obj);
+    }
+    delete more_values_;
+  }
+  if (moved_ != nullptr) {
+    for (std::unique_ptr<Moved>& moved : *moved_) {
+      if (moved->object == nullptr) continue;
+      Wrapper* w = AsWrapper(moved->wrapper.get());
+      Engine::Attach(w, moved->object, Engine::FindSlot(moved->object));
+    }
+    delete moved_;
+  }
+  delete kept_objects_;
+  if (data_ != inline_) PyMem_Free(data_);
+}
+
+bool Arguments::Reserve(Py_ssize_t n) {
+  if (n <= capacity_) return true;
+  if (n > INT32_MAX) {
+    PyErr_SetString(PyExc_OverflowError, "too many arguments");
+    return false;
+  }
+  auto* data = static_cast<TVMFFIAny*>(PyMem_Malloc(static_cast<size_t>(n) * sizeof(TVMFFIAny)));
+  if (data == nullptr) {
+    PyErr_NoMemory();
+    return false;
+  }
+  data_ = data;  // called before anything is added
+  capacity_ = static_cast<int32_t>(n);
+  return true;
+}
+
+void Arguments::Keep(TVMFFIAny owned) {
+  if (owned.type_index < TypeIndex::kTVMFFIStaticObjectBegin) return;
+  if (!has_kept_value_) {
+    kept_value_ = owned;
+    has_kept_value_ = true;
+    return;
+  }
+  if (more_values_ == nullptr) more_values_ = new std::vector<TVMFFIAny>();
+  more_values_->push_back(owned);
+}
+
+void Arguments::Keep(Ref obj) {
+  if (kept_objects_ == nullptr) kept_objects_ = new std::vector<Ref>();
+  kept_objects_->push_back(std::move(obj));
+}
+
+TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
+  TVMFFIObject* h = UseHandle(w);
+  if (h == nullptr) return nullptr;
+  PinInFlight(h);
+  Engine::Take(w);
+  if (moved_ == nullptr) moved_ = new std::vector<std::unique_ptr<Moved>>();
+  moved_->push_back(std::make_unique<Moved>(Moved{h, Ref::Borrow(AsObject(w))}));
+  return &moved_->back()->object;
+}
+
+// ---- one setter per kind of value
+// ---------------------------------------------------------------------------
+
+namespace {
+
+using Setter = bool (*)(PyObject* obj, TVMFFIAny* out, Arguments* args);
+
+void Store(TVMFFIAny* out, int32_t index, int64_t value) {
+  out->type_index = index;
+  out->zero_padding = 0;
+  out->v_int64 = value;
+}
+
+bool StoreOwned(ffi::Any value, TVMFFIAny* out, Arguments* args) {
+  *out = ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(value));
+  args->Keep(*out);
+  return true;
+}
+
+// Runs a conversion that may throw. False with an error set.
+template <typename F>
+bool Try(F&& f) {
+  Ref ok = Ref::Steal(Guarded([&]() -> PyObject* { return f() ? Py_NewRef(Py_True) : nullptr; }));
+  return static_cast<bool>(ok);
+}
+
+bool SetNone(PyObject*, TVMFFIAny* out, Arguments*) {
+  Store(out, TypeIndex::kTVMFFINone, 0);
+  return true;
+}
+
+bool SetBool(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  Store(out, TypeIndex::kTVMFFIBool, obj == Py_True);
+  return true;
+}
+
+bool StoreInt(PyObject* number, TVMFFIAny* out) {
+  int overflow = 0;
+  long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (TVM_FFI_PREDICT_FALSE(overflow != 0)) {
+    PyErr_Format(PyExc_OverflowError, "Python int too large to convert to int64: %R", number);
+    return false;
+  }
+  if (TVM_FFI_PREDICT_FALSE(value == -1 && PyErr_Occurred())) return false;
+  Store(out, TypeIndex::kTVMFFIInt, value);
+  return true;
+}
+
+bool SetInt(PyObject* obj, TVMFFIAny* out, Arguments*) { return StoreInt(obj, out); }
+
+bool SetIntegral(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  Ref number = Ref::Steal(PyNumber_Long(obj));
+  return number && StoreInt(number.get(), out);
+}
+
+bool StoreFloat(double value, TVMFFIAny* out) {
+  if (value == -1.0 && PyErr_Occurred()) return false;
+  Store(out, TypeIndex::kTVMFFIFloat, 0);
+  out->v_float64 = value;
+  return true;
+}
+
+bool SetFloat(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  return StoreFloat(PyFloat_AsDouble(obj), out);
+}
+
+bool StoreText(const char* data, Py_ssize_t size, TVMFFIAny* out, Arguments* args) {
+  return Try([&] { return StoreOwned(ffi::String(data, static_cast<size_t>(size)), out, args); });
+}
+
+bool StoreBytes(const char* data, Py_ssize_t size, TVMFFIAny* out, Arguments* args) {
+  return Try([&] { return StoreOwned(ffi::Bytes(data, static_cast<size_t>(size)), out, args); });
+}
+
+bool SetStr(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  Py_ssize_t size;
+  const char* data = PyUnicode_AsUTF8AndSize(obj, &size);
+  return data != nullptr && StoreText(data, size, out, args);
+}
+
+bool SetBytes(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return StoreBytes(PyBytes_AS_STRING(obj), PyBytes_GET_SIZE(obj), out, args);
+}
+
+bool SetByteArray(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return StoreBytes(PyByteArray_AS_STRING(obj), PyByteArray_GET_SIZE(obj), out, args);
+}
+
+bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  TVMFFIObject* h = UseHandle(AsWrapper(obj));
+  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
+  tie::StoreObject(h, out);
+  return true;
+}
+
+bool SetRValue(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  Ref source = Ref::Steal(PyObject_GetAttrString(obj, "obj"));
+  if (!source) return false;
+  if (!IsWrapper(source.get())) {
+    PyErr_Format(PyExc_TypeError, "ObjectRValueRef expects an FFI object, got %s",
+                 Py_TYPE(source.get())->tp_name);
+    return false;
+  }
+  TVMFFIObject** slot = args->MoveOut(AsWrapper(source.get()));
+  if (slot == nullptr) return false;
+  Store(out, TypeIndex::kTVMFFIObjectRValueRef, 0);
+  out->v_ptr = slot;
+  return true;
+}
+
+// A wrapper obtained from `obj`, kept for the call.
+bool SetWrapperFrom(Ref wrapper, PyObject* obj, const char* how, TVMFFIAny* out, Arguments* args) {
+  if (!wrapper) return false;
+  if (!IsWrapper(wrapper.get())) {
+    PyErr_Format(PyExc_TypeError, "%s of %s must return an FFI object, got %s", how,
+                 Py_TYPE(obj)->tp_name, Py_TYPE(wrapper.get())->tp_name);
+    return false;
+  }
+  bool done = SetWrapper(wrapper.get(), out, args);
+  args->Keep(std::move(wrapper));
+  return done;
+}
+
+bool SetFFIObject(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return SetWrapperFrom(Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_object__", nullptr)), obj,
+                        "__tvm_ffi_object__()", out, args);
+}
+
+bool SetConvertible(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return SetWrapperFrom(Ref::Steal(PyObject_CallMethod(obj, "asobject", nullptr)), obj,
+                        "asobject()", out, args);
+}
+
+// String, Bytes, Shape: the FFI object they came with, else their content.
+bool SetNative(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  Ref cached = Ref::Steal(PyObject_GetAttrString(obj, "_tvm_ffi_cached_object"));
+  if (!cached) return false;
+  if (cached.get() != Py_None) {
+    return SetWrapperFrom(std::move(cached), obj, "_tvm_ffi_cached_object", out, args);
+  }
+  if (PyUnicode_Check(obj)) return SetStr(obj, out, args);
+  if (PyBytes_Check(obj)) return SetBytes(obj, out, args);
+  PyErr_Format(PyExc_ValueError, "_tvm_ffi_cached_object is None for %R", Py_TYPE(obj));
+  return false;
+}
+
+bool SetSequence(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  if (Py_EnterRecursiveCall(" while converting a sequence to an FFI array")) return false;
+  bool done = Try([&] {
+    // A copy of the references: converting an element may run Python code that changes the list.
+    Ref items = Ref::Steal(PySequence_Tuple(obj));
+    if (!items) return false;
+    Py_ssize_t n = PyTuple_GET_SIZE(items.get());
+    ffi::Array<ffi::Any> array;
+    array.reserve(n);
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      ffi::Any value;
+      if (!ToOwnedAny(PyTuple_GET_ITEM(items.get(), i), &value)) return false;
+      array.push_back(value);
+    }
+    return StoreOwned(std::move(array), out, args);
+  });
+  Py_LeaveRecursiveCall();
+  return done;
+}
+
+bool SetDict(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  if (Py_EnterRecursiveCall(" while converting a dict to an FFI map")) return false;
+  bool done = Try([&] {
+    Ref items = Ref::Steal(PyDict_Items(obj));
+    if (!items) return false;
+    ffi::Map<ffi::Any, ffi::Any> map;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+      PyObject* pair = PyList_GET_ITEM(items.get(), i);
+      ffi::Any key, value;
+      if (!ToOwnedAny(PyTuple_GET_ITEM(pair, 0), &key)) return false;
+      if (!ToOwnedAny(PyTuple_GET_ITEM(pair, 1), &value)) return false;
+      map.Set(key, value);
+    }
+    return StoreOwned(std::move(map), out, args);
+  });
+  Py_LeaveRecursiveCall();
+  return done;
+}
+
+bool StorePointer(Ref address, TVMFFIAny* out) {
+  if (!address) return false;
+  Store(out, TypeIndex::kTVMFFIOpaquePtr, 0);
+  if (!PyLong_Check(address.get())) {
+    PyErr_SetString(PyExc_TypeError, "an integer is required");
+    return false;
+  }
+  out->v_ptr = PyLong_AsVoidPtr(address.get());
+  return out->v_ptr != nullptr || !PyErr_Occurred();
+}
+
+bool SetVoidPointer(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  Ref address = Ref::Steal(PyObject_GetAttrString(obj, "value"));
+  if (address.get() == Py_None) {  // ctypes' way to say NULL
+    Store(out, TypeIndex::kTVMFFIOpaquePtr, 0);
+    return true;
+  }
+  return StorePointer(std::move(address), out);
+}
+
+bool SetOpaquePointer(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  return StorePointer(Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_opaque_ptr__", nullptr)), out);
+}
+
+bool SetCudaStream(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  Ref pair = Ref::Steal(PyObject_CallMethod(obj, "__cuda_stream__", nullptr));
+  if (!pair) return false;
+  if (!PyTuple_Check(pair.get()) || PyTuple_GET_SIZE(pair.get()) < 2) {
+    PyErr_Format(PyExc_TypeError, "__cuda_stream__() of %s must return a tuple of two",
+                 Py_TYPE(obj)->tp_name);
+    return false;
+  }
+  return StorePointer(Ref::Borrow(PyTuple_GET_ITEM(pair.get(), 1)), out);
+}
+
+bool SetIntProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  Ref number = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_int__", nullptr));
+  if (!number) return false;
+  Ref index = Ref::Steal(PyNumber_Index(number.get()));
+  return index && StoreInt(index.get(), out);
+}
+
+bool SetFloatProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  Ref number = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_float__", nullptr));
+  return number && StoreFloat(PyFloat_AsDouble(number.get()), out);
+}
+
+bool SetValueProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  // A value that gives itself, or a cycle, ends in RecursionError.
+  if (Py_EnterRecursiveCall(" in __tvm_ffi_value__()")) return false;
+  Ref value = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_value__", nullptr));
+  bool done = value && ToAny(value.get(), out, args);
+  if (done) args->Keep(std::move(value));
+  Py_LeaveRecursiveCall();
+  return done;
+}
+
+bool SetCallable(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return Try([&] {
+    ffi::Function func = MakeCallback(obj);
+    return func != nullptr && StoreOwned(std::move(func), out, args);
+  });
+}
+
+bool SetException(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return Try([&] {
+    ffi::Optional<ffi::Error> error = ErrorFromException(obj, false);
+    return error.has_value() && StoreOwned(error.value(), out, args);
+  });
+}
+
+bool SetOpaque(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  TVMFFIObjectHandle handle = nullptr;
+  Py_INCREF(obj);
+  int code = TVMFFIObjectCreateOpaque(obj, TypeIndex::kTVMFFIOpaquePyObject, ReleaseFromAnyThread,
+                                      &handle);
+  if (code != 0) {
+    Py_DECREF(obj);
+    RaiseFromCall(code);
+    return false;
+  }
+  tie::StoreObject(static_cast<TVMFFIObject*>(handle), out);
+  args->Keep(*out);
+  return true;
+}
+
+// ---- which setter
+// ---------------------------------------------------------------------------------------------
+
+// 1 or 0, or -1 with an error set.
+int IsInstanceOf(PyObject* obj, const char* module, const char* name) {
+  Ref mod = Ref::Steal(PyImport_ImportModule(module));
+  if (!mod) return -1;
+  Ref cls = Ref::Steal(PyObject_GetAttrString(mod.get(), name));
+  return cls ? PyObject_IsInstance(obj, cls.get()) : -1;
+}
+
+int IsInstanceOfCore(PyObject* obj, const char* name) {
+  Ref cls = Ref::Steal(PyObject_GetAttrString(core_module, name));
+  if (!cls) {
+    PyErr_Clear();
+    return 0;
+  }
+  return PyObject_IsInstance(obj, cls.get());
+}
+
+bool HasMethod(PyTypeObject* type, const char* name) {
+  PyObject* attr = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name);
+  if (attr == nullptr) PyErr_Clear();
+  Py_XDECREF(attr);
+  return attr != nullptr;
+}
+
+// NULL with an error set.
+Setter Resolve(PyObject* obj) {
+  PyTypeObject* type = Py_TYPE(obj);
+  if (obj == Py_None) return SetNone;
+  if (IsWrapper(obj)) return SetWrapper;
+  if (PyType_IsSubtype(type, types.rvalue_ref)) return SetRValue;
+  if (HasMethod(type, "__tvm_ffi_object__")) return SetFFIObject;
+  if (HasMethod(type, "__cuda_stream__")) return SetCudaStream;
+  if (PyBool_Check(obj)) return SetBool;
+  if (PyLong_Check(obj)) return SetInt;
+  if (PyFloat_Check(obj)) return SetFloat;
+  int is = IsInstanceOf(obj, "numbers", "Integral");
+  if (is != 0) return is > 0 ? SetIntegral : nullptr;
+  is = IsInstanceOf(obj, "numbers", "Real");
+  if (is != 0) return is > 0 ? SetFloat : nullptr;
+  is = IsInstanceOfCore(obj, "PyNativeObject");
+  if (is != 0) return is > 0 ? SetNative : nullptr;
+  if (PyUnicode_Check(obj)) return SetStr;
+  if (PyBytes_Check(obj)) return SetBytes;
+  if (PyByteArray_Check(obj)) return SetByteArray;
+  if (PyTuple_Check(obj) || PyList_Check(obj)) return SetSequence;
+  if (PyDict_Check(obj)) return SetDict;
+  is = IsInstanceOf(obj, "ctypes", "c_void_p");
+  if (is != 0) return is > 0 ? SetVoidPointer : nullptr;
+  if (HasMethod(type, "__tvm_ffi_opaque_ptr__")) return SetOpaquePointer;
+  if (PyCallable_Check(obj)) return SetCallable;
+  if (HasMethod(type, "__tvm_ffi_int__")) return SetIntProtocol;
+  if (HasMethod(type, "__tvm_ffi_float__")) return SetFloatProtocol;
+  if (HasMethod(type, "__tvm_ffi_value__")) return SetValueProtocol;
+  if (PyObject_IsInstance(obj, PyExc_Exception) > 0) return SetException;
+  is = IsInstanceOfCore(obj, "ObjectConvertible");
+  if (is != 0) return is > 0 ? SetConvertible : nullptr;
+  return SetOpaque;
+}
+
+// Types seen so far, kept alive for good. A small table in front of the map answers nearly every
+// time.
+struct SetterCache {
+  static constexpr size_t kEntries = 256;
+  struct Entry {
+    PyTypeObject* type;
+    Setter setter;
+  };
+  Entry recent[kEntries];
+  std::unordered_map<PyTypeObject*, Setter>* all;
+};
+
+SetterCache* Cache() {
+  // Per thread without the GIL, so that no lock is needed.
+#ifdef Py_GIL_DISABLED
+  static thread_local SetterCache cache{};
+#else
+  static SetterCache cache{};
+#endif
+  return &cache;
+}
+
+TVM_FFI_NO_INLINE Setter FindSetterSlow(SetterCache* cache, SetterCache::Entry* entry,
+                                        PyObject* obj) {
+  PyTypeObject* type = Py_TYPE(obj);
+  if (cache->all == nullptr) cache->all = new std::unordered_map<PyTypeObject*, Setter>();
+  auto it = cache->all->find(type);
+  if (it == cache->all->end()) {
+    Setter setter = Resolve(obj);
+    if (setter == nullptr) return nullptr;
+    Py_INCREF(type);
+    it = cache->all->emplace(type, setter).first;
+  }
+  *entry = {type, it->second};
+  return it->second;
+}
+
+inline Setter FindSetter(PyObject* obj) {
+  PyTypeObject* type = Py_TYPE(obj);
+  SetterCache* cache = Cache();
+  SetterCache::Entry* entry =
+      &cache->recent[(reinterpret_cast<uintptr_t>(type) >> 5) % SetterCache::kEntries];
+  return TVM_FFI_PREDICT_TRUE(entry->type == type) ? entry->setter
+                                                   : FindSetterSlow(cache, entry, obj);
+}
+
+PyObject* PrintDebugInfo(PyObject*, PyObject*) {
+  SetterCache* cache = Cache();
+  PySys_WriteStdout("TVMFFIPyGetArgDispatchMapSize: %zd\n",
+                    cache->all == nullptr ? 0 : static_cast<Py_ssize_t>(cache->all->size()));
+  Py_RETURN_NONE;
+}
+
+}  // namespace
+
+bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  Setter setter = FindSetter(obj);
+  return TVM_FFI_PREDICT_TRUE(setter != nullptr) && setter(obj, out, args);
+}
+
+bool Arguments::Add(PyObject* arg) {
+  if (!ToAny(arg, &data_[size_], this)) return false;
+  ++size_;
+  return true;
+}
+
+bool ToOwnedAny(PyObject* obj, ffi::Any* out) {
+  Arguments args;
+  TVMFFIAny view;
+  if (!ToAny(obj, &view, &args)) return false;
+  return Try([&] {
+    *out = ffi::AnyView::CopyFromTVMFFIAny(view);
+    return true;
+  });
+}
+
+PyObject* ConvertToOpaque(PyObject*, PyObject* obj) {
+  Arguments args;
+  TVMFFIAny view;
+  if (!SetOpaque(obj, &view, &args)) return nullptr;
+  // Handed out as itself, not as the value it holds.
+  return WrapBorrowed(view.v_obj);
+}
+
+PyMethodDef to_any_functions[] = {{"_print_debug_info", PrintDebugInfo, METH_NOARGS, nullptr},
+                                  {"_convert_to_opaque_object", ConvertToOpaque, METH_O,
+                                   "An OpaquePyObject that holds the given object."},
+                                  {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace tether_py

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+// CObject: the base of every wrapper, and the engine's runtime.
+#include "wrapper.h"
+
+#include <tvm/ffi/function.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <vector>
+
+#include "convert.h"
+
+namespace tether_py {
+
+Types types{};
+PyObject* core_module = nullptr;
+Counters counters;
+const tie::AdoptedTable* Runtime::adopted_table = nullptr;
+
+// ---- the engine's runtime
+// ---------------------------------------------------------------------------
+
+namespace {
+
+// State that a dormant wrapper must keep visible to the collector: a __dict__, slots of a subclass.
+bool HasState(Wrapper* w) {
+  PyTypeObject* type = Py_TYPE(AsObject(w));
+  if (HasInstanceDict(type)) return true;
+  PyTypeObject* base = type;
+  while ((base->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && base->tp_base != nullptr &&
+         base->tp_basicsize == base->tp_base->tp_basicsize) {
+    base = base->tp_base;
+  }
+  // The first type that added storage: one of ours, or a class with slots.
+  return base != types.object && base != types.container && base != types.function;
+}
+
+int DrainFromPendingCall(void*) {
+  Engine::list().DrainRequested();
+  DrainReleases();
+  return 0;
+}
+
+}  // namespace
+
+bool Runtime::RequestDrain() { return Py_AddPendingCall(DrainFromPendingCall, nullptr) == 0; }
+
+void Runtime::Pause(int attempt) {
+  // Detached, so that a stop-the-world request does not wait for this thread.
+  Py_BEGIN_ALLOW_THREADS;
+  if (attempt > 16) usleep(attempt < 100 ? 1 : 50);
+  Py_END_ALLOW_THREADS;
+}
+
+// A dormant wrapper without state costs the collector nothing and gc.get_objects() does not show
+// it. Debug builds of CPython assert that a resurrected object is tracked.
+void Runtime::OnDormant(Wrapper* w) {
+  ++counters.dormant;
+#ifndef Py_DEBUG
+  if (w->weakrefs == nullptr && !HasState(w)) PyObject_GC_UnTrack(AsObject(w));
+#endif
+}
+
+void Runtime::OnActive(Wrapper* w) {
+  --counters.dormant;
+  if (!PyObject_GC_IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
+}
+
+void Runtime::OnGone(Wrapper* w) {
+  // CPython goes on to destroy it and takes it for tracked.
+  if (!PyObject_GC_IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
+}
+
+// ---- classes by type index
+// ----------------------------------------------------------------------------
+
+namespace {
+
+std::vector<PyTypeObject*>& ClassTable() {
+  static auto* table = new std::vector<PyTypeObject*>();
+  return *table;
+}
+PyObject* fallback_hook = nullptr;
+
+}  // namespace
+
+PyTypeObject* FindClassOfIndex(int32_t type_index) {
+  std::vector<PyTypeObject*>& table = ClassTable();
+  if (type_index < 0 || static_cast<size_t>(type_index) >= table.size()) return nullptr;
+  return table[static_cast<size_t>(type_index)];
+}
+
+void SetClassOfIndex(int32_t type_index, PyTypeObject* cls) {
+  std::vector<PyTypeObject*>& table = ClassTable();
+  auto i = static_cast<size_t>(type_index);
+  if (i >= table.size()) table.resize(i + 1, nullptr);
+  Py_XINCREF(cls);
+  PyTypeObject* old = table[i];
+  table[i] = cls;
+  Py_XDECREF(old);
+}
+
+PyTypeObject* ClassOfIndex(int32_t type_index) {
+  PyTypeObject* cls = FindClassOfIndex(type_index);
+  if (TVM_FFI_PREDICT_TRUE(cls != nullptr)) return cls;
+  if (fallback_hook == nullptr) return types.object;
+  Ref made = Ref::Steal(PyObject_CallFunction(fallback_hook, "i", type_index));
+  if (!made) return nullptr;
+  if (!PyType_Check(made.get()) ||
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(made.get()), types.object)) {
+    PyErr_Format(PyExc_TypeError, "the class for type index %d must derive from CObject, got %R",
+                 type_index, made.get());
+    return nullptr;
+  }
+  SetClassOfIndex(type_index, reinterpret_cast<PyTypeObject*>(made.get()));
+  return FindClassOfIndex(type_index);
+}
+
+Wrapper* AllocateWrapper(PyTypeObject* cls) {
+  PyObject* obj = cls->tp_alloc(cls, 0);
+  if (obj == nullptr) return nullptr;
+  Wrapper* w = AsWrapper(obj);
+  new (&w->handle) tie::Handle(tie::kEmpty);
+  ++counters.wrappers;
+  if (PyType_IsSubtype(cls, types.function))
+    InitFunctionWrapper(reinterpret_cast<FunctionWrapper*>(w));
+  return w;
+}
+
+void BindNew(Wrapper* w, TVMFFIObject* h) { Engine::Attach(w, h, Engine::FindOrAdopt(h)); }
+
+TVMFFIObject* SetNoHandleError(Wrapper* w) {
+  uintptr_t handle = w->handle.load(std::memory_order_relaxed);
+  const char* name = Py_TYPE(AsObject(w))->tp_name;
+  if (handle == tie::kEmpty) {
+    PyErr_Format(PyExc_ValueError,
+                 "%s object has no C++ object: it was moved from, or never initialised", name);
+  } else {
+    PyErr_Format(PyExc_ReferenceError, "the C++ object of this %s is gone", name);
+  }
+  return nullptr;
+}
+
+// ---- references that C++ holds to Python objects
+// ---------------------------------------------------------
+
+namespace {
+
+struct PendingRelease {
+  PyObject* obj;
+  PendingRelease* next;
+};
+std::atomic<PendingRelease*> pending_releases{nullptr};
+std::atomic<bool> interpreter_ended{false};
+
+}  // namespace
+
+void ReleaseFromAnyThread(void* obj) {
+  if (interpreter_ended.load(std::memory_order_acquire)) return;  // leaked on purpose
+  if (AttachedHere()) {
+    Py_DECREF(static_cast<PyObject*>(obj));
+    return;
+  }
+  auto* node = static_cast<PendingRelease*>(std::malloc(sizeof(PendingRelease)));
+  if (node == nullptr) return;  // one object is lost, the process is not
+  node->obj = static_cast<PyObject*>(obj);
+  node->next = pending_releases.load(std::memory_order_relaxed);
+  while (!pending_releases.compare_exchange_weak(node->next, node, std::memory_order_release,
+                                                 std::memory_order_relaxed)) {
+  }
+  Runtime::RequestDrain();
+}
+
+void DrainReleases() {
+  if (pending_releases.load(std::memory_order_relaxed) == nullptr) return;
+  PendingRelease* node = pending_releases.exchange(nullptr, std::memory_order_acquire);
+  while (node != nullptr) {
+    PendingRelease* next = node->next;
+    PyObject* obj = node->obj;
+    std::free(node);
+    Py_DECREF(obj);
+    node = next;
+  }
+}
+
+// ---- slots of CObject
+// -------------------------------------------------------------------------------------
+
+namespace {
+
+PyObject* NewWrapper(PyTypeObject* cls, PyObject*, PyObject*) {
+  return AsObject(AllocateWrapper(cls));
+}
+
+void FinalizeWrapper(PyObject* self) {
+  // From the collector the mark is already set, from dealloc it is set afterwards.
+  if (PyObject_GC_IsFinalized(self)) {
+    Engine::DropFromCollector(AsWrapper(self));
+  } else {
+    Engine::Drop(AsWrapper(self));
+  }
+}
+
+int ClearWrapper(PyObject* self) {
+  if (PyType_IsSubtype(Py_TYPE(self), types.function)) {
+    Py_CLEAR(reinterpret_cast<FunctionWrapper*>(self)->dict);
+  }
+  Engine::Discard(AsWrapper(self));
+  return 0;
+}
+
+}  // namespace
+
+void DeallocWrapper(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Wrapper* w = AsWrapper(self);
+  // For a type without Python subclass nobody has called the finaliser yet.
+  if (type->tp_dealloc == DeallocWrapper && PyObject_CallFinalizerFromDealloc(self) < 0) {
+    return;  // dormant
+  }
+  PyObject_GC_UnTrack(self);
+  if (w->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
+  Engine::Discard(w);
+  if (PyType_IsSubtype(type, types.function)) {
+    Py_CLEAR(reinterpret_cast<FunctionWrapper*>(self)->dict);
+  }
+  --counters.wrappers;
+  // A handle is gone only if its wrapper was dormant when the object died.
+  uintptr_t handle = w->handle.load(std::memory_order_relaxed);
+  if (tie::IsDead(handle) && handle != tie::kEmpty) --counters.dormant;
+  type->tp_free(self);
+  Py_DECREF(type);
+  Engine::list().Drain();
+  DrainReleases();
+}
+
+namespace {
+
+PyObject* GetCHandle(PyObject* self, PyObject*) {
+  return PyLong_FromSize_t(PeekHandle(AsWrapper(self)));
+}
+PyObject* GetId(PyObject* self, void*) { return GetCHandle(self, nullptr); }
+
+PyObject* GetCtypesHandle(PyObject* self, PyObject*) {
+  static PyObject* c_void_p = nullptr;
+  if (c_void_p == nullptr) {
+    Ref ctypes = Ref::Steal(PyImport_ImportModule("ctypes"));
+    if (!ctypes) return nullptr;
+    c_void_p = PyObject_GetAttrString(ctypes.get(), "c_void_p");
+    if (c_void_p == nullptr) return nullptr;
+  }
+  uintptr_t handle = PeekHandle(AsWrapper(self));
+  if (handle == 0) return PyObject_CallFunction(c_void_p, "O", Py_None);
+  return PyObject_CallFunction(c_void_p, "K", static_cast<unsigned long long>(handle));
+}
+
+bool SameHandle(PyObject* self, PyObject* other) {
+  return self == other ||
+         (IsWrapper(other) && PeekHandle(AsWrapper(self)) == PeekHandle(AsWrapper(other)));
+}
+
+PyObject* SameAs(PyObject* self, PyObject* other) {
+  return PyBool_FromLong(SameHandle(self, other));
+}
+
+PyObject* CompareWrapper(PyObject* self, PyObject* other, int op) {
+  if (op == Py_EQ) return PyBool_FromLong(SameHandle(self, other));
+  if (op == Py_NE) return PyBool_FromLong(!SameHandle(self, other));
+  Py_RETURN_NOTIMPLEMENTED;
+}
+
+Py_hash_t HashWrapper(PyObject* self) {
+  auto hash = static_cast<Py_hash_t>(PeekHandle(AsWrapper(self)));
+  return hash == -1 ? -2 : hash;
+}
+
+PyObject* ReprWrapper(PyObject* self) {
+  Ref repr = Ref::Steal(PyObject_GetAttrString(core_module, "object_repr"));
+  return repr ? PyObject_CallOneArg(repr.get(), self) : nullptr;
+}
+
+PyObject* MoveHandleFrom(PyObject* self, PyObject* other) {
+  if (!IsWrapper(other)) {
+    return PyErr_Format(PyExc_TypeError, "__move_handle_from__ expects a CObject, got %s",
+                        Py_TYPE(other)->tp_name);
+  }
+  if (self == other) Py_RETURN_NONE;
+  Wrapper* from = AsWrapper(other);
+  // A source without object leaves the target empty too.
+  TVMFFIObject* h = Engine::Use(from);
+  if (h == nullptr) Py_RETURN_NONE;
+  if (!Engine::Rebind(from, AsWrapper(self))) {
+    return PyErr_Format(PyExc_ValueError, "%s object already has a C++ object",
+                        Py_TYPE(self)->tp_name);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* SetFallbackHook(PyObject*, PyObject* hook) {
+  Py_XSETREF(fallback_hook, Py_NewRef(hook));
+  Py_RETURN_NONE;
+}
+
+PyObject* PySetClassOfIndex(PyObject*, PyObject* args) {
+  int index;
+  PyObject* cls;
+  if (!PyArg_ParseTuple(args, "iO", &index, &cls)) return nullptr;
+  if (index < 0) return PyErr_Format(PyExc_ValueError, "invalid type index %d", index);
+  if (cls == Py_None) {
+    SetClassOfIndex(index, nullptr);
+    Py_RETURN_NONE;
+  }
+  // Any other class may be registered for a type, but only wrappers can be handed out.
+  if (PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), types.object)) {
+    SetClassOfIndex(index, reinterpret_cast<PyTypeObject*>(cls));
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* PyClassOfIndex(PyObject*, PyObject* arg) {
+  long index = PyLong_AsLong(arg);
+  if (index == -1 && PyErr_Occurred()) return nullptr;
+  PyTypeObject* cls = FindClassOfIndex(static_cast<int32_t>(index));
+  if (cls == nullptr) Py_RETURN_NONE;
+  return Py_NewRef(reinterpret_cast<PyObject*>(cls));
+}
+
+PyObject* TieState(PyObject*, PyObject* obj) {
+  if (!IsWrapper(obj)) {
+    return PyErr_Format(PyExc_TypeError, "expected an FFI object, got %s", Py_TYPE(obj)->tp_name);
+  }
+  uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
+  if (tie::IsDormant(handle)) return PyUnicode_FromString("dormant");
+  if (handle == tie::kEmpty) return PyUnicode_FromString("empty");
+  if (tie::IsDead(handle)) return PyUnicode_FromString("gone");
+  TVMFFIObject* h = tie::ObjectOf(handle);
+  tie::TieSlot* slot = Engine::FindSlot(h);
+  bool tied =
+      slot != nullptr && (slot->word.load() & ~tie::kWordTags) == reinterpret_cast<uintptr_t>(obj);
+  return PyUnicode_FromString(tied ? "active" : "untied");
+}
+
+PyObject* TieStats(PyObject*, PyObject*) {
+  int64_t wrappers = counters.wrappers, dormant = counters.dormant;
+  return Py_BuildValue("{s:L,s:L,s:n}", "live", static_cast<long long>(wrappers - dormant),
+                       "dormant", static_cast<long long>(dormant), "adopted",
+                       static_cast<Py_ssize_t>(Runtime::adopted_table->size()));
+}
+
+PyObject* DropLastRefWithoutThreadState(PyObject*, PyObject*) {
+  PyObject* victim = PyDict_New();
+  if (victim == nullptr) return nullptr;
+  Py_BEGIN_ALLOW_THREADS;
+  ReleaseFromAnyThread(victim);
+  Py_END_ALLOW_THREADS;
+  DrainReleases();
+  Py_RETURN_NONE;
+}
+
+PyObject* AtExit(PyObject*, PyObject*) {
+  Engine::list().Close();
+  DrainReleases();
+  interpreter_ended.store(true, std::memory_order_release);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef object_methods[] = {
+    {"__chandle__", GetCHandle, METH_NOARGS, "Address of the C++ object, 0 when there is none."},
+    {"__ctypes_handle__", GetCtypesHandle, METH_NOARGS, "The address as a ctypes.c_void_p."},
+    {"same_as", SameAs, METH_O, "Whether both stand for the same C++ object."},
+    {"is_", SameAs, METH_O, "Whether both stand for the same C++ object."},
+    {"__move_handle_from__", MoveHandleFrom, METH_O,
+     "Take over the C++ object of another wrapper, which becomes empty."},
+    {"__init_handle_by_constructor__",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(InitHandleByConstructor)),
+     METH_FASTCALL, "Call an FFI function and become the wrapper of the object it returns."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef object_getset[] = {
+    {"id_", GetId, nullptr, "Address of the C++ object, 0 when there is none.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMemberDef object_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Wrapper, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot object_slots[] = {
+    {Py_tp_doc, const_cast<char*>("Base of every Python object that stands for a C++ object.")},
+    {Py_tp_new, reinterpret_cast<void*>(NewWrapper)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(DeallocWrapper)},
+    {Py_tp_finalize, reinterpret_cast<void*>(FinalizeWrapper)},
+    {Py_tp_traverse, reinterpret_cast<void*>(TraverseWrapper)},
+    {Py_tp_clear, reinterpret_cast<void*>(ClearWrapper)},
+    {Py_tp_repr, reinterpret_cast<void*>(ReprWrapper)},
+    {Py_tp_hash, reinterpret_cast<void*>(HashWrapper)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(CompareWrapper)},
+    {Py_tp_methods, object_methods},
+    {Py_tp_getset, object_getset},
+    {Py_tp_members, object_members},
+    {0, nullptr}};
+
+PyType_Spec object_spec = {"tvm_ffi.core.CObject", sizeof(Wrapper), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                           object_slots};
+
+PyMethodDef tying_functions[] = {
+    {"_set_fallback_hook", SetFallbackHook, METH_O, nullptr},
+    {"_set_class_of_index", PySetClassOfIndex, METH_VARARGS, nullptr},
+    {"_class_of_index", PyClassOfIndex, METH_O, nullptr},
+    {"_tie_state", TieState, METH_O, "State of the tie of an object's wrapper."},
+    {"_tie_stats", TieStats, METH_NOARGS, "How many wrappers there are, by state."},
+    {"_testing_drop_last_ref_without_thread_state", DropLastRefWithoutThreadState, METH_NOARGS,
+     "Release a Python object on a thread that may not touch Python."},
+    {"_at_exit", AtExit, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+TVMFFICustomAllocator allocator{Engine::Allocate, nullptr};
+
+}  // namespace
+
+int InitWrapperTypes(PyObject* module) {
+  types.object = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&object_spec));
+  if (types.object == nullptr) return -1;
+  return PyModule_AddType(module, types.object);
+}
+
+int InitTying(PyObject* module) {
+  Runtime::adopted_table = static_cast<const tie::AdoptedTable*>(
+      ffi::Function::GetGlobalRequired("ffi.tether.AdoptedTable")().cast<void*>());
+  if (Runtime::adopted_table->version != tie::AdoptedTable::kVersion) {
+    PyErr_SetString(
+        PyExc_ImportError,
+        "tvm_ffi.core and libtvm_ffi come from different releases; reinstall the package");
+    return -1;
+  }
+  if (PyModule_AddFunctions(module, tying_functions) < 0) return -1;
+  if (!LearnCollector()) return -1;
+  // Before anything else at exit: what C++ drops from then on is leaked, not touched.
+  Ref atexit = Ref::Steal(PyImport_ImportModule("atexit"));
+  Ref hook = Ref::Steal(PyObject_GetAttrString(module, "_at_exit"));
+  if (!atexit || !hook) return -1;
+  Ref done = Ref::Steal(PyObject_CallMethod(atexit.get(), "register", "O", hook.get()));
+  if (!done) return -1;
+  pthread_atfork(nullptr, nullptr, [] { Engine::list().AfterForkInChild(); });
+  TVMFFISetCustomAllocator(&allocator);
+  return 0;
+}
+
+}  // namespace tether_py

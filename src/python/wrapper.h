@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Python object that stands for a C++ object, and the tying engine as CPython sees it.
+//
+//   PyObject* w = WrapOwned(h);            // h's one wrapper; takes over a strong reference
+//   TVMFFIObject* h = UseHandle(w);        // its object, or NULL with an error set
+//
+// Lifecycle. Four slots of the base type do everything and are inherited by every Python class:
+//   tp_finalize   last Python reference gone: hand W over to H (Drop), or let go of H
+//   tp_traverse   the collector sees W and H as one node (collector.cc)
+//   tp_clear      break a cycle: let go of H
+//   tp_dealloc    the memory
+#ifndef TETHER_PYTHON_WRAPPER_H_
+#define TETHER_PYTHON_WRAPPER_H_
+
+#include "compat.h"
+
+#include <tvm/ffi/any.h>
+#include <tvm/ffi/c_api.h>
+#include <tvm/ffi/object.h>
+
+#include <cstdlib>
+#include <type_traits>
+#include <vector>
+
+#include "tie/tie.h"
+
+namespace tether_py {
+
+namespace ffi = tvm::ffi;
+namespace tie = tvm::ffi::tether;
+
+struct Wrapper {
+  PyObject_HEAD tie::Handle handle;
+  PyObject* weakrefs;
+};
+static_assert(sizeof(Wrapper) == sizeof(PyObject) + 16, "48 bytes with the collector's head");
+
+// A container also remembers the framework whose tensors it hands out.
+struct ContainerWrapper {
+  Wrapper base;
+  const DLPackExchangeAPI* tag;
+};
+
+struct FunctionWrapper {
+  Wrapper base;
+  PyObject* dict;
+  vectorcallfunc vectorcall;
+  bool release_gil;
+};
+
+inline Wrapper* AsWrapper(PyObject* obj) { return reinterpret_cast<Wrapper*>(obj); }
+inline PyObject* AsObject(Wrapper* w) { return reinterpret_cast<PyObject*>(w); }
+
+// The extension's types; set once at import.
+struct Types {
+  PyTypeObject* object;     // CObject
+  PyTypeObject* container;  // CContainerBase
+  PyTypeObject* array;
+  PyTypeObject* list;
+  PyTypeObject* map;
+  PyTypeObject* dict;
+  PyTypeObject* opaque;
+  PyTypeObject* error;
+  PyTypeObject* function;
+  PyTypeObject* rvalue_ref;
+  PyTypeObject* field_getter;
+  PyTypeObject* field_setter;
+  PyTypeObject* field_descriptor;
+};
+extern Types types;
+extern PyObject* core_module;  // borrowed for the life of the process
+
+inline bool IsWrapper(PyObject* obj) { return PyObject_TypeCheck(obj, types.object); }
+
+// How many wrappers there are, for tying.stats(). Changed by attached threads only, so with the GIL
+// plain.
+struct Counters {
+  using Count = std::conditional_t<kFreeThreaded, std::atomic<int64_t>, int64_t>;
+  Count wrappers{0};
+  Count dormant{0};
+};
+extern Counters counters;
+
+// CPython as the engine sees it.
+struct Runtime : public tie::NoHooks {
+  using Wrapper = tether_py::Wrapper;
+  static constexpr bool kFreeThreaded = tether_py::kFreeThreaded;
+  static constexpr tie::Mutation kMutation = tie::Mutation::kNone;
+  static constexpr int kMaxAttempts = 1000;
+
+  static const tie::AdoptedTable& Table() { return *adopted_table; }
+  static tie::Handle& HandleOf(Wrapper* w) { return w->handle; }
+  static void IncRef(Wrapper* w) { Py_INCREF(AsObject(w)); }
+  static void DecRef(Wrapper* w) { Py_DECREF(AsObject(w)); }
+  static bool TryIncRef(Wrapper* w) { return tether_py::TryIncRef(AsObject(w)); }
+  static void EnableTryIncRef(Wrapper* w) { tether_py::EnableTryIncRef(AsObject(w)); }
+  static bool IsResurrectionOver(Wrapper* w) { return tether_py::IsResurrectionOver(AsObject(w)); }
+  static void ClearFinalized(Wrapper* w) { tether_py::ClearFinalized(AsObject(w)); }
+  static bool IsGuarded(Wrapper*) { return false; }
+  static bool AttachedHere() { return tether_py::AttachedHere(); }
+  static bool RequestDrain();
+  static void Relax() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+  }
+  static void Pause(int attempt);
+  static void OnDormant(Wrapper* w);
+  static void OnActive(Wrapper* w);
+  static void OnGone(Wrapper* w);
+  static void* AllocateSpace(size_t n) { return std::malloc(n); }
+  static void FreeSpace(void* p) { std::free(p); }
+
+  static const tie::AdoptedTable* adopted_table;
+};
+
+using Engine = tie::Tie<Runtime>;
+
+// ---- going to Python
+// ------------------------------------------------------------------------------
+
+// The class objects of a type are given, made on first sight when there is none. New types are
+// looked up through the hook. Borrowed; NULL with an error set.
+PyTypeObject* ClassOfIndex(int32_t type_index);
+void SetClassOfIndex(int32_t type_index, PyTypeObject* cls);
+PyTypeObject* FindClassOfIndex(int32_t type_index);  // NULL without error when there is none
+
+// A wrapper with an empty handle.
+Wrapper* AllocateWrapper(PyTypeObject* cls);
+
+inline Wrapper* MakeWrapper(TVMFFIObject* h) {
+  PyTypeObject* cls = ClassOfIndex(h->type_index);
+  return cls != nullptr ? AllocateWrapper(cls) : nullptr;
+}
+
+inline PyObject* WrapOwned(TVMFFIObject* h) { return AsObject(Engine::Fetch(h, MakeWrapper)); }
+// h is kept alive by somebody else meanwhile.
+inline PyObject* WrapBorrowed(TVMFFIObject* h) {
+  return AsObject(Engine::FetchBorrowed(h, MakeWrapper));
+}
+
+// Binds an empty wrapper made by a constructor to the new object h, whose reference it takes over.
+// If h already has another wrapper, `w` gets a reference of its own but is not handed out again.
+void BindNew(Wrapper* w, TVMFFIObject* h);
+
+// ---- coming from Python
+// ---------------------------------------------------------------------------
+
+// NULL with an error set when the wrapper is empty (moved from, never initialised) or its object is
+// dead.
+TVMFFIObject* SetNoHandleError(Wrapper* w);
+
+inline TVMFFIObject* UseHandle(Wrapper* w) {
+  uintptr_t handle = w->handle.load(std::memory_order_relaxed);
+  if (TVM_FFI_PREDICT_TRUE(tie::IsUsable(handle))) return tie::ObjectOf(handle);
+  TVMFFIObject* h = Engine::Promote(w);
+  return h != nullptr ? h : SetNoHandleError(w);
+}
+
+// The handle for display: 0 when there is none.
+inline uintptr_t PeekHandle(Wrapper* w) {
+  TVMFFIObject* h = Engine::Use(w);
+  return reinterpret_cast<uintptr_t>(h);
+}
+
+// ---- references that C++ holds to Python objects
+// ---------------------------------------------------
+
+// Releases `obj` from any thread: at once where this thread may, else when one comes by that may.
+void ReleaseFromAnyThread(void* obj);
+void DrainReleases();
+
+// ---- calls in progress without the GIL
+// -------------------------------------------------------------
+
+// C++ may be using these objects while the collector runs; it must not look inside them.
+struct InFlight {
+  const TVMFFIAny* args;
+  int32_t num_args;
+  InFlight* prev;
+  InFlight* next;
+  std::vector<TVMFFIObject*>* pins;  // made when an argument is moved away meanwhile
+};
+void EnterFlight(InFlight* flight);
+void LeaveFlight(InFlight* flight);
+// Another thread is about to take h out of its wrapper: calls that borrowed it get a reference.
+void PinInFlight(TVMFFIObject* h);
+
+int TraverseWrapper(PyObject* self, visitproc visit, void* arg);
+bool LearnCollector();  // at import: false with an error set
+
+int InitWrapperTypes(PyObject* module);
+int InitTying(PyObject* module);
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_WRAPPER_H_

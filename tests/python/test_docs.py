@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example in a docstring of the package runs and prints what it says."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+from tvm_ffi import core
+
+MODULES = [
+    "tvm_ffi",
+    "tvm_ffi._convert",
+    "tvm_ffi._core_py",
+    "tvm_ffi._ffi_api",
+    "tvm_ffi.container",
+    "tvm_ffi.error",
+    "tvm_ffi.libinfo",
+    "tvm_ffi.module",
+    "tvm_ffi.registry",
+    "tvm_ffi.serialization",
+    "tvm_ffi.testing",
+    "tvm_ffi.testing.testing",
+    "tvm_ffi.tying",
+]
+
+
+def run(examples: list[doctest.DocTest]) -> int:
+    runner = doctest.DocTestRunner()
+    for example in examples:
+        runner.run(example)
+    assert runner.failures == 0, f"{runner.failures} of {runner.tries} examples failed"
+    return runner.tries
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_modules(name: str) -> None:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    module = importlib.import_module(name)
+    registered = dict(core.ERROR_NAME_TO_TYPE)
+    try:
+        tried = run([found for found in finder.find(module, name) if found.examples])
+    finally:
+        core.ERROR_NAME_TO_TYPE.clear()
+        core.ERROR_NAME_TO_TYPE.update(registered)
+    assert tried > 0, "a module of the package shows no example"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Object", "String", "Bytes", "ObjectConvertible", "TypeField", "TypeInfo", "object_repr"],
+)
+def test_examples_of_what_lives_in_core(name: str) -> None:
+    """These name the extension as their module, so the finder of _core_py passes them over."""
+    value = getattr(core, name)
+    examples = doctest.DocTestParser().get_doctest(value.__doc__, {}, name, None, None)
+    assert run([examples]) > 0
+
+
+def test_public_names_have_a_docstring() -> None:
+    missing = []
+    for module_name in MODULES:
+        module = importlib.import_module(module_name)
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            own = getattr(value, "__module__", "").startswith("tvm_ffi")
+            if own and callable(value) and not isinstance(value, core.Function):
+                missing += [f"{module_name}.{name}"] if not value.__doc__ else []
+    assert missing == []

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules: libraries loaded at run time, and the functions linked into the process."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+
+import pytest
+import tvm_ffi
+from tvm_ffi import libinfo
+from tvm_ffi.module import Module, ModulePropertyMask
+
+TESTING_LIBRARY = libinfo._find_library_by_basename("apache-tvm-ffi", "tvm_ffi_testing")
+
+
+@pytest.fixture
+def library() -> Module:
+    return tvm_ffi.load_module(TESTING_LIBRARY)
+
+
+def test_system_library() -> None:
+    module = tvm_ffi.system_lib("testing.")
+    assert module["add_one"](10) == 11
+    assert module.add_one(10) == 11
+    assert module.get_function("add_one")(10) == 11
+    assert tvm_ffi.system_lib("testing.") is module
+
+
+def test_load_module(library: Module) -> None:
+    assert library.kind == "library"
+    assert library["testing_dll_schema_id_int"](5) == 5
+    assert library.testing_dll_test_add_with_docstring(2, 3) == 5
+    assert library.implements_function("testing_dll_schema_id_int")
+    assert not library.implements_function("nothing")
+    assert tvm_ffi.load_module(str(TESTING_LIBRARY)).kind == "library"
+
+
+def test_attributes_are_cached(library: Module) -> None:
+    function = library.testing_dll_schema_id_int
+    assert library.testing_dll_schema_id_int is function
+    assert "testing_dll_schema_id_int" in library.__dict__
+
+
+def test_missing_functions(library: Module) -> None:
+    for get in (
+        lambda: library.nothing,
+        lambda: library["nothing"],
+        lambda: library.get_function("nothing"),
+    ):
+        with pytest.raises(AttributeError, match="Module has no function 'nothing'"):
+            get()
+    with pytest.raises(ValueError, match="Can only take string as function name"):
+        library[1]
+    with pytest.raises(AttributeError, match="Module has no function 'main'"):
+        library(1)
+    assert not hasattr(library, "nothing")
+
+
+def test_metadata_and_docs(library: Module) -> None:
+    assert "type_schema" in library.get_function_metadata("testing_dll_schema_id_int")
+    doc = library.get_function_doc("testing_dll_test_add_with_docstring")
+    assert doc.startswith("Add two integers and return the sum.\n\nParameters\n")
+    assert library.get_function_doc("testing_dll_schema_id_int") is None
+    assert library.get_function_metadata("nothing") is None
+
+
+def test_imports(library: Module) -> None:
+    other = tvm_ffi.system_lib("testing.")
+    library.import_module(other)
+    try:
+        assert library.imports[0] is other
+        assert library.implements_function("add_one", query_imports=True)
+        assert not library.implements_function("add_one")
+        assert library.get_function("add_one", query_imports=True)(1) == 2
+    finally:
+        library.clear_imports()
+    assert len(library.imports) == 0
+
+
+def test_properties(library: Module) -> None:
+    mask = library.get_property_mask()
+    assert library.is_runnable() == bool(mask & ModulePropertyMask.RUNNABLE)
+    assert library.is_runnable()
+    assert library.is_binary_serializable() == bool(mask & 1)
+    assert library.is_compilation_exportable() == bool(mask & 4)
+    assert list(library.get_write_formats()) == []
+    assert Module.entry_name == "main"
+
+
+def test_errors_of_loading(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="nowhere.so"):
+        tvm_ffi.load_module("/nowhere.so")
+    bad = tmp_path / "bad.so"
+    bad.write_bytes(b"this is no library")
+    with pytest.raises(RuntimeError, match="bad.so"):
+        tvm_ffi.load_module(bad)
+    with pytest.raises(TypeError):
+        tvm_ffi.load_module(3)
+    with pytest.raises(RuntimeError):
+        tvm_ffi.load_module(tmp_path / "no_suffix")
+
+
+def test_functions_outlive_the_module_object() -> None:
+    module = tvm_ffi.load_module(TESTING_LIBRARY, keep_module_alive=False)
+    function = module.get_function("testing_dll_schema_id_int")
+    watcher = weakref.ref(module)
+    del module
+    gc.collect()
+    assert function(7) == 7
+    del function
+    gc.collect()
+    assert watcher() is None
+
+
+def test_load_lib_module() -> None:
+    module = libinfo.load_lib_module("apache-tvm-ffi", "tvm_ffi_testing")
+    assert module["testing_dll_schema_id_int"](5) == 5

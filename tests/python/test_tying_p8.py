@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""P8: the promises hold with threads racing on the same objects.
+
+On a build with the GIL these run with the shortest switch interval; on a free-threaded build the
+same code races for real.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import threading
+import time
+import weakref
+
+import pytest
+import tvm_ffi
+from support import (
+    FREE_THREADED,
+    NativeClient,
+    Stateful,
+    collect,
+    make_edges,
+    make_holder,
+    run_python,
+    run_threads,
+    scaled,
+    wait_until,
+)
+from tvm_ffi import testing, tying
+
+pytestmark = pytest.mark.usefixtures("fast_switching")
+ITERATIONS = scaled(20_000 if FREE_THREADED else 2000)
+THREADS = [2, 4, 8]
+
+
+@pytest.mark.parametrize("threads", [2, 4, 8, 16])
+def test_p8_fetch_and_drop_of_one_object(threads: int) -> None:
+    holder = make_holder(testing.TestObjectBase(123))
+
+    def body(_: int) -> None:
+        for _ in range(ITERATIONS):
+            first = holder.value
+            second = holder.value
+            assert first is second
+            assert first.v_i64 == 123
+            del first, second
+
+    run_threads(threads, body)
+    watcher = weakref.ref(holder.value)
+    assert watcher() is holder.value
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_state_survives_racing_drops(threads: int) -> None:
+    obj = Stateful(1)
+    obj.note = "kept"
+    holder = make_holder(obj)
+    del obj
+
+    def body(_: int) -> None:
+        for _ in range(ITERATIONS):
+            assert holder.value.note == "kept"
+
+    run_threads(threads, body)
+    assert type(holder.value) is Stateful
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_elements_of_one_container(threads: int) -> None:
+    box = tvm_ffi.Array([testing.TestIntPair(i, -i) for i in range(7)])
+
+    def body(seed: int) -> None:
+        order = random.Random(seed)
+        for _ in range(ITERATIONS):
+            i = order.randrange(7)
+            pair = box[i]
+            assert pair is box[i]
+            assert (pair.a, pair.b) == (i, -i)
+
+    run_threads(threads, body)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_weak_use_races_with_drops(threads: int) -> None:
+    holder = make_holder(testing.TestObjectBase(5))
+    watcher = weakref.ref(holder.value)
+    answered = [0] * threads
+
+    def body(i: int) -> None:
+        for step in range(ITERATIONS):
+            if (step + i) % 2:
+                obj = watcher()
+                if obj is None:
+                    assert FREE_THREADED, "with the GIL the reference always answers"
+                    continue
+                answered[i] += 1
+            else:
+                obj = holder.value
+            assert obj.v_i64 == 5
+            assert obj is holder.value
+
+    run_threads(threads, body)
+    assert min(answered) > 0
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_stores_race_with_fetches(threads: int) -> None:
+    holder = make_holder(testing.TestObjectBase(0))
+
+    def body(i: int) -> None:
+        for step in range(ITERATIONS // 2):
+            if i % 2:
+                holder.value = testing.TestObjectBase(step)
+            else:
+                value = holder.value
+                assert value.v_i64 >= 0
+                assert type(value) is testing.TestObjectBase
+
+    run_threads(threads, body)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_moves_race_with_fetches(threads: int) -> None:
+    box = tvm_ffi.Array([testing.TestIntPair(1, 2)])
+
+    def body(i: int) -> None:
+        for _ in range(ITERATIONS // 2):
+            pair = box[0]
+            if i % 2 == 0:
+                assert pair.same_as(pair)
+                continue
+            try:
+                assert testing.echo(pair._move()).b == 2
+            except (ValueError, ReferenceError):
+                continue  # another thread moved the object out of the shared wrapper first
+
+    run_threads(threads, body)
+    assert box[0].a == 1
+    assert box[0] is box[0]
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_construction_is_independent(threads: int) -> None:
+    def body(i: int) -> None:
+        for step in range(ITERATIONS):
+            pair = testing.TestIntPair(i, step)
+            assert testing.echo(pair) is pair
+            assert (pair.a, pair.b) == (i, step)
+
+    run_threads(threads, body)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_callbacks(threads: int) -> None:
+    callback = tvm_ffi.convert(lambda x: x)
+
+    def body(i: int) -> None:
+        for _ in range(ITERATIONS // 2):
+            pair = testing.TestIntPair(i, i)
+            assert testing.apply(callback, pair) is pair
+
+    run_threads(threads, body)
+
+
+def test_p8_the_collector_races_with_everything() -> None:
+    stop = threading.Event()
+    obj = Stateful(1)
+    obj.me = obj
+    holder = make_edges(obj, make_holder(testing.TestObjectBase(2)))
+    del obj
+
+    def body(i: int) -> None:
+        if i == 0:
+            while not stop.is_set():
+                gc.collect()
+            return
+        try:
+            for _ in range(ITERATIONS // 4):
+                assert holder.v_any.me is holder.v_any
+                assert holder.v_obj.value.v_i64 == 2
+                ring = Stateful()
+                ring.link = tvm_ffi.Array([ring])
+                del ring
+        finally:
+            if i == 1:
+                stop.set()
+
+    run_threads(4, body)
+    assert holder.v_any.me is holder.v_any
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_cpp_drops_race_with_python_drops(threads: int, client: NativeClient) -> None:
+    before = tying.stats()
+    assert client.library.start_releasing() == 0
+    try:
+
+        def body(i: int) -> None:
+            for step in range(ITERATIONS // 4):
+                pair = testing.TestIntPair(i, step)
+                client.hold(pair)
+                watcher = weakref.ref(pair)
+                assert pair.b == step
+                del pair
+                promoted = watcher()
+                if promoted is not None:
+                    try:
+                        assert promoted.b == step
+                    except ReferenceError:
+                        pass  # its object died on the other thread before the first use
+
+        run_threads(threads, body)
+    finally:
+        assert client.library.stop_releasing() == 0
+        client.release_all()
+    collect()
+    assert wait_until(lambda: tying.stats()["live"] <= before["live"] + 2)
+    assert wait_until(lambda: tying.stats()["dormant"] <= before["dormant"])
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_list_mutation_keeps_the_list_whole(threads: int) -> None:
+    items = tvm_ffi.List()
+
+    def body(i: int) -> None:
+        for step in range(ITERATIONS // 4):
+            items.append(i)
+            if step % 3 == 0:
+                items.pop()
+            assert all(0 <= item < threads for item in items[:3])
+
+    if FREE_THREADED:
+        pytest.skip("a list changed by several threads needs a lock of the user's there")
+    run_threads(threads, body)
+    rounds = ITERATIONS // 4
+    assert len(items) == threads * (rounds - (rounds + 2) // 3)
+
+
+def test_p8_first_fetch_of_a_new_object_by_many_threads() -> None:
+    for _ in range(scaled(200)):
+        box = tvm_ffi.convert([[1, 2], [3]])
+        seen: list[object] = []
+        run_threads(4, lambda _, box=box, seen=seen: seen.append(box[0]))
+        assert all(obj is seen[0] for obj in seen)
+
+
+def test_p8_first_object_of_a_new_type_by_many_threads() -> None:
+    """In a fresh process each time: the class is made at most once in the life of one."""
+    code = """
+import sys
+from support import run_threads
+from tvm_ffi import testing
+sys.setswitchinterval(1e-6)
+seen = []
+run_threads(8, lambda _: seen.append(testing.make_unregistered_object()))
+assert [obj.v1 for obj in seen] == [41] * 8
+print(len({type(obj) for obj in seen}))
+"""
+    for _ in range(5):
+        assert run_python(code) == "1\n"
+
+
+def test_p8_global_functions_by_many_threads() -> None:
+    def body(i: int) -> None:
+        for step in range(scaled(200)):
+            name = f"tests.p8.{i}.{step}"
+            function = tvm_ffi.register_global_func(name, lambda x: x)
+            assert tvm_ffi.get_global_func(name) is function
+            tvm_ffi.remove_global_func(name)
+            assert tvm_ffi.get_global_func(name, allow_missing=True) is None
+
+    run_threads(4, body)
+
+
+def test_p8_free_threading_is_declared() -> None:
+    if not FREE_THREADED:
+        pytest.skip("this interpreter has a GIL")
+    assert not sys._is_gil_enabled()
+
+
+def test_p8_throughput_of_distinct_objects_scales() -> None:
+    if not FREE_THREADED:
+        pytest.skip("with the GIL two threads take turns")
+
+    def seconds(threads: int) -> float:
+        def body(_: int) -> None:
+            pair = testing.TestIntPair(1, 2)
+            for _ in range(scaled(200_000)):
+                testing.echo(pair)
+
+        begin = time.perf_counter()
+        run_threads(threads, body)
+        return time.perf_counter() - begin
+
+    ratio = min(2 * seconds(1) / seconds(2) for _ in range(3))
+    assert ratio >= 1.5
