@@ -51,6 +51,15 @@ run_gtest() {
   grep -A1 ': Skipped$' "$log" | grep -v -e ': Skipped$' -e '^--$' | sort | uniq -c || true
 }
 
+# run_sharded NAME COMMAND...: the same, the tests dealt out to JOBS processes.
+run_sharded() {
+  local name=$1
+  shift
+  seq "$JOBS" | xargs -P "$JOBS" -I PART \
+    bash -c 'source scripts/common.sh; GTEST_SHARD_INDEX=$((PART - 1)) run_gtest "$@"' \
+    -- "$name, part PART of $JOBS" env GTEST_TOTAL_SHARDS="$JOBS" "$@"
+}
+
 # report_skipped NAME REASON: a whole run that could not be made.
 report_skipped() {
   mkdir -p "$REPORTS"
