@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+from pathlib import Path
 
 import pytest
 from tvm_ffi import core
@@ -55,6 +56,18 @@ def test_examples_of_what_lives_in_core(name: str) -> None:
     """These name the extension as their module, so the finder of _core_py passes them over."""
     value = getattr(core, name)
     examples = doctest.DocTestParser().get_doctest(value.__doc__, {}, name, None, None)
+    assert run([examples]) > 0
+
+
+PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_the_manual(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if ">>>" not in text:
+        pytest.skip(f"{page.name} has no interactive example")
+    examples = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     assert run([examples]) > 0
 
 
