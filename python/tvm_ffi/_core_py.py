@@ -265,28 +265,6 @@ class _Described(_Record):
         self._metadata = value
 
 
-class FFIProperty(property):
-    """A `property` over a field; `set` writes the field even where assignment is not allowed."""
-
-    def __init__(
-        self,
-        fget: Callable[[Any], Any],
-        fset: Callable[[Any, Any], None] | None,
-        frozen: bool,
-        fdel: Callable[[Any], None] | None = None,
-        doc: str | None = None,
-    ) -> None:
-        super().__init__(fget, None if frozen else fset, fdel, doc)
-        self.__doc__ = doc if doc is not None else getattr(fget, "__doc__", None)
-        self._write = fset
-
-    def set(self, obj: Any, value: Any) -> None:
-        """Write the field of `obj`, also when the property is frozen."""
-        if self._write is None:
-            raise AttributeError("this field has no setter")
-        self._write(obj, value)
-
-
 class TypeField(_Described):
     """One reflected field of a type.
 
@@ -389,7 +367,7 @@ class TypeField(_Described):
             function.__qualname__ = f"{cls.__qualname__}.{self.name}"
             if self.doc:
                 function.__doc__ = self.doc
-        return core._make_property(self.getter, self.setter, self.frozen, self.doc)
+        return core.FFIProperty(self.getter, self.setter, self.frozen, None, self.doc)
 
 
 class TypeMethod(_Described):
@@ -716,7 +694,6 @@ _EXPORTS: Sequence[str] = (
     "ERROR_NAME_TO_TYPE",
     "ERROR_TYPE_TO_NAME",
     "Bytes",
-    "FFIProperty",
     "Object",
     "ObjectConvertible",
     "PyNativeObject",

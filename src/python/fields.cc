@@ -175,13 +175,19 @@ struct AccessorObject {
   PyObject* dict;
 };
 
-struct DescriptorObject {
-  PyObject_HEAD Field* field;
-  PyObject* getter;
-  PyObject* setter;
+// FFIProperty: a `property` whose field, when it has one, is read and written without calling fget
+// and fset. What it adds to a property lies behind it.
+struct PropertyExtra {
+  Field* field;     // NULL for a property made by hand
+  PyObject* write;  // writes the field whether or not it is read-only; NULL if nothing can
   PyObject* doc;
-  bool frozen;
+  bool writable;  // by assignment
 };
+
+PropertyExtra* ExtraOf(PyObject* self) {
+  return reinterpret_cast<PropertyExtra*>(reinterpret_cast<char*>(self) +
+                                          PyProperty_Type.tp_basicsize);
+}
 
 Field* FieldOf(PyObject* accessor) { return reinterpret_cast<AccessorObject*>(accessor)->field; }
 
@@ -266,115 +272,116 @@ PyType_Spec getter_spec = {"tvm_ffi.core.FieldGetter", sizeof(AccessorObject), 0
 PyType_Spec setter_spec = {"tvm_ffi.core.FieldSetter", sizeof(AccessorObject), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | kNoNew, setter_slots};
 
-PyObject* DescriptorGet(PyObject* self, PyObject* obj, PyObject*) {
+PyObject* PropertyGet(PyObject* self, PyObject* obj, PyObject* cls) {
   if (obj == nullptr || obj == Py_None) return Py_NewRef(self);
-  return Read(*reinterpret_cast<DescriptorObject*>(self)->field, obj);
+  Field* field = ExtraOf(self)->field;
+  if (field != nullptr) return Read(*field, obj);
+  return PyProperty_Type.tp_descr_get(self, obj, cls);
 }
 
-int DescriptorSet(PyObject* self, PyObject* obj, PyObject* value) {
-  auto* descriptor = reinterpret_cast<DescriptorObject*>(self);
-  const Field& field = *descriptor->field;
+// Writes also where assignment is not allowed.
+int PropertyWrite(PyObject* self, PyObject* obj, PyObject* value) {
+  PyObject* write = ExtraOf(self)->write;
+  if (write == nullptr) {
+    PyErr_SetString(PyExc_AttributeError, "this field has no setter");
+    return -1;
+  }
+  if (Py_TYPE(write) == types.field_setter) return Write(*FieldOf(write), obj, value);
+  Ref done = Ref::Steal(PyObject_CallFunctionObjArgs(write, obj, value, nullptr));
+  return done ? 0 : -1;
+}
+
+int PropertySet(PyObject* self, PyObject* obj, PyObject* value) {
+  const Field* field = ExtraOf(self)->field;
+  if (field == nullptr) return PyProperty_Type.tp_descr_set(self, obj, value);
   if (value == nullptr) {
-    PyErr_Format(PyExc_AttributeError, "field `%s` of `%s` cannot be deleted", field.name.c_str(),
-                 field.type_key.c_str());
+    PyErr_Format(PyExc_AttributeError, "field `%s` of `%s` cannot be deleted", field->name.c_str(),
+                 field->type_key.c_str());
     return -1;
   }
-  if (descriptor->frozen) {
-    PyErr_Format(PyExc_AttributeError, "field `%s` of `%s` is read-only", field.name.c_str(),
-                 field.type_key.c_str());
+  if (!ExtraOf(self)->writable) {
+    PyErr_Format(PyExc_AttributeError, "field `%s` of `%s` is read-only", field->name.c_str(),
+                 field->type_key.c_str());
     return -1;
   }
-  return Write(field, obj, value);
+  return PropertyWrite(self, obj, value);
 }
 
-// Writes read-only fields too.
-PyObject* DescriptorForceSet(PyObject* self, PyObject* args) {
+PyObject* PropertyForceSet(PyObject* self, PyObject* args) {
   PyObject *obj, *value;
   if (!PyArg_ParseTuple(args, "OO", &obj, &value)) return nullptr;
-  if (Write(*reinterpret_cast<DescriptorObject*>(self)->field, obj, value) < 0) return nullptr;
+  if (PropertyWrite(self, obj, value) < 0) return nullptr;
   Py_RETURN_NONE;
 }
 
-PyObject* DescriptorName(PyObject* self, void*) {
-  return PyUnicode_FromString(reinterpret_cast<DescriptorObject*>(self)->field->name.c_str());
-}
-PyObject* DescriptorSetter(PyObject* self, void*) {
-  auto* descriptor = reinterpret_cast<DescriptorObject*>(self);
-  return Py_NewRef(descriptor->frozen || descriptor->setter == nullptr ? Py_None
-                                                                       : descriptor->setter);
-}
-PyObject* DescriptorDoc(PyObject* self, void*) {
-  PyObject* doc = reinterpret_cast<DescriptorObject*>(self)->doc;
-  return Py_NewRef(doc != nullptr ? doc : Py_None);
+int InitProperty(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"fget", "fset", "frozen", "fdel", "doc", nullptr};
+  PyObject *getter, *setter, *deleter = Py_None, *doc = Py_None;
+  int frozen;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOp|OO", const_cast<char**>(names), &getter,
+                                   &setter, &frozen, &deleter, &doc)) {
+    return -1;
+  }
+  Ref base_args = Ref::Steal(PyTuple_Pack(4, getter, frozen != 0 ? Py_None : setter, deleter, doc));
+  if (!base_args || PyProperty_Type.tp_init(self, base_args.get(), nullptr) < 0) return -1;
+  PropertyExtra* extra = ExtraOf(self);
+  extra->field = Py_TYPE(getter) == types.field_getter ? FieldOf(getter) : nullptr;
+  extra->writable = frozen == 0 && setter != Py_None;
+  Py_XSETREF(extra->write, setter == Py_None ? nullptr : Py_NewRef(setter));
+  if (doc != Py_None) Py_XSETREF(extra->doc, Py_NewRef(doc));
+  return 0;
 }
 
-int TraverseDescriptor(PyObject* self, visitproc visit, void* arg) {
-  auto* descriptor = reinterpret_cast<DescriptorObject*>(self);
+PyObject* PropertyName(PyObject* self, void*) {
+  Field* field = ExtraOf(self)->field;
+  if (field != nullptr) return PyUnicode_FromString(field->name.c_str());
+  Ref getter = Ref::Steal(PyObject_GetAttrString(self, "fget"));
+  return getter ? PyObject_GetAttrString(getter.get(), "__name__") : nullptr;
+}
+PyObject* PropertyDoc(PyObject* self, void*) {
+  PyObject* doc = ExtraOf(self)->doc;
+  return Py_NewRef(doc != nullptr ? doc : Py_None);
+}
+int SetPropertyDoc(PyObject* self, PyObject* doc, void*) {
+  Py_XSETREF(ExtraOf(self)->doc, Py_XNewRef(doc));
+  return 0;
+}
+
+int TraverseProperty(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  Py_VISIT(descriptor->getter);
-  Py_VISIT(descriptor->setter);
-  Py_VISIT(descriptor->doc);
-  return 0;
+  Py_VISIT(ExtraOf(self)->write);
+  Py_VISIT(ExtraOf(self)->doc);
+  return PyProperty_Type.tp_traverse(self, visit, arg);
 }
-int ClearDescriptor(PyObject* self) {
-  auto* descriptor = reinterpret_cast<DescriptorObject*>(self);
-  Py_CLEAR(descriptor->getter);
-  Py_CLEAR(descriptor->setter);
-  Py_CLEAR(descriptor->doc);
-  return 0;
+int ClearProperty(PyObject* self) {
+  Py_CLEAR(ExtraOf(self)->write);
+  Py_CLEAR(ExtraOf(self)->doc);
+  return PyProperty_Type.tp_clear != nullptr ? PyProperty_Type.tp_clear(self) : 0;
 }
-void DeallocDescriptor(PyObject* self) {
+void DeallocProperty(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  PyObject_GC_UnTrack(self);
-  ClearDescriptor(self);
-  type->tp_free(self);
+  // Still tracked when the base's function takes over: it untracks first.
+  Py_CLEAR(ExtraOf(self)->write);
+  Py_CLEAR(ExtraOf(self)->doc);
+  PyProperty_Type.tp_dealloc(self);
   Py_DECREF(type);
 }
 
-PyMethodDef descriptor_methods[] = {
-    {"set", DescriptorForceSet, METH_VARARGS, "Write the field, whether or not it is read-only."},
+PyMethodDef property_methods[] = {
+    {"set", PropertyForceSet, METH_VARARGS, "Write the field, whether or not it is read-only."},
     {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef descriptor_getset[] = {{"__name__", DescriptorName, nullptr, nullptr, nullptr},
-                                   {"__doc__", DescriptorDoc, nullptr, nullptr, nullptr},
-                                   {"fset", DescriptorSetter, nullptr, nullptr, nullptr},
-                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMemberDef descriptor_members[] = {
-    {"fget", T_OBJECT, offsetof(DescriptorObject, getter), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-PyType_Slot descriptor_slots[] = {{Py_tp_descr_get, reinterpret_cast<void*>(DescriptorGet)},
-                                  {Py_tp_descr_set, reinterpret_cast<void*>(DescriptorSet)},
-                                  {Py_tp_traverse, reinterpret_cast<void*>(TraverseDescriptor)},
-                                  {Py_tp_clear, reinterpret_cast<void*>(ClearDescriptor)},
-                                  {Py_tp_dealloc, reinterpret_cast<void*>(DeallocDescriptor)},
-                                  {Py_tp_methods, descriptor_methods},
-                                  {Py_tp_getset, descriptor_getset},
-                                  {Py_tp_members, descriptor_members},
-                                  {0, nullptr}};
-PyType_Spec descriptor_spec = {"tvm_ffi.core.FieldDescriptor", sizeof(DescriptorObject), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | kNoNew, descriptor_slots};
-
-PyObject* MakeProperty(PyObject*, PyObject* args) {
-  PyObject *getter, *setter, *doc;
-  int frozen;
-  if (!PyArg_ParseTuple(args, "OOpO", &getter, &setter, &frozen, &doc)) return nullptr;
-  if (Py_TYPE(getter) != types.field_getter) {
-    return PyErr_Format(PyExc_TypeError, "expected a FieldGetter, got %s",
-                        Py_TYPE(getter)->tp_name);
-  }
-  auto* descriptor = reinterpret_cast<DescriptorObject*>(
-      types.field_descriptor->tp_alloc(types.field_descriptor, 0));
-  if (descriptor == nullptr) return nullptr;
-  descriptor->field = FieldOf(getter);
-  descriptor->getter = Py_NewRef(getter);
-  descriptor->setter = setter == Py_None ? nullptr : Py_NewRef(setter);
-  descriptor->doc = doc == Py_None ? nullptr : Py_NewRef(doc);
-  descriptor->frozen = frozen != 0;
-  return reinterpret_cast<PyObject*>(descriptor);
-}
-
-PyMethodDef field_functions[] = {
-    {"_make_property", MakeProperty, METH_VARARGS, "A descriptor for a reflected field."},
-    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef property_getset[] = {{"__name__", PropertyName, nullptr, nullptr, nullptr},
+                                 {"__doc__", PropertyDoc, SetPropertyDoc, nullptr, nullptr},
+                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot property_slots[] = {{Py_tp_descr_get, reinterpret_cast<void*>(PropertyGet)},
+                                {Py_tp_descr_set, reinterpret_cast<void*>(PropertySet)},
+                                {Py_tp_init, reinterpret_cast<void*>(InitProperty)},
+                                {Py_tp_traverse, reinterpret_cast<void*>(TraverseProperty)},
+                                {Py_tp_clear, reinterpret_cast<void*>(ClearProperty)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(DeallocProperty)},
+                                {Py_tp_methods, property_methods},
+                                {Py_tp_getset, property_getset},
+                                {0, nullptr}};
 
 PyObject* MakeAccessor(PyTypeObject* type, Field* field) {
   auto* accessor = reinterpret_cast<AccessorObject*>(type->tp_alloc(type, 0));
@@ -397,12 +404,14 @@ PyObject* MakeFieldSetter(Field* field) { return MakeAccessor(types.field_setter
 int InitFieldTypes(PyObject* module) {
   types.field_getter = AddType(module, &getter_spec, nullptr);
   types.field_setter = AddType(module, &setter_spec, nullptr);
-  types.field_descriptor = AddType(module, &descriptor_spec, nullptr);
-  if (types.field_getter == nullptr || types.field_setter == nullptr ||
-      types.field_descriptor == nullptr) {
-    return -1;
-  }
-  return PyModule_AddFunctions(module, field_functions);
+  PyType_Spec property_spec = {
+      "tvm_ffi.core.FFIProperty",
+      static_cast<int>(PyProperty_Type.tp_basicsize + sizeof(PropertyExtra)), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, property_slots};
+  types.field_property = AddType(module, &property_spec, &PyProperty_Type);
+  bool done = types.field_getter != nullptr && types.field_setter != nullptr &&
+              types.field_property != nullptr;
+  return done ? 0 : -1;
 }
 
 }  // namespace tether_py

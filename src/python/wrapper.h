@@ -65,7 +65,7 @@ struct Types {
   PyTypeObject* rvalue_ref;
   PyTypeObject* field_getter;
   PyTypeObject* field_setter;
-  PyTypeObject* field_descriptor;
+  PyTypeObject* field_property;  // FFIProperty
 };
 extern Types types;
 extern PyObject* core_module;  // borrowed for the life of the process
