@@ -30,7 +30,10 @@ case $purpose in
     need spin spin
     need util-linux setarch
     ;;
-  bench) need libbenchmark-dev /usr/include/benchmark/benchmark.h ;;
+  bench)
+    need libbenchmark-dev /usr/include/benchmark/benchmark.h
+    need valgrind valgrind
+    ;;
   lint)
     need clang-format clang-format
     need clang-tidy clang-tidy

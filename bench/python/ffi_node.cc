@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The benchmark's library for the TVM FFI interface: compiled once against our headers and once
+// against those of the reference release.
+#include <tvm/ffi/tvm_ffi.h>
+
+#include <utility>
+
+namespace {
+
+namespace ffi = tvm::ffi;
+namespace refl = tvm::ffi::reflection;
+
+class NodeObj : public ffi::Object {
+ public:
+  int64_t value = 0;
+  ffi::ObjectRef next;
+  ffi::Array<ffi::Any> children;
+
+  NodeObj() = default;
+  explicit NodeObj(int64_t value) : value(value) {}
+
+  static constexpr bool _type_mutable = true;
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("bench.Node", NodeObj, ffi::Object);
+};
+
+class Node : public ffi::ObjectRef {
+ public:
+  explicit Node(int64_t value) { data_ = ffi::make_object<NodeObj>(value); }
+  TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(Node, ffi::ObjectRef, NodeObj);
+};
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  refl::ObjectDef<NodeObj>()
+      .def(refl::init<int64_t>())
+      .def_rw("value", &NodeObj::value)
+      .def_rw("next", &NodeObj::next)
+      .def_rw("children", &NodeObj::children);
+  refl::GlobalDef()
+      .def("bench.make_node", [](int64_t value) { return Node(value); })
+      .def("bench.identity", [](Node node) { return node; })
+      .def("bench.add", [](int64_t a, int64_t b) { return a + b; })
+      .def("bench.add_released", [](int64_t a, int64_t b) { return a + b; })
+      .def("bench.call", [](const ffi::Function& f, const Node& node) { return f(node); })
+      .def("bench.echo_str", [](ffi::String text) { return text; });
+}
+
+}  // namespace

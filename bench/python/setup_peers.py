@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environments and compiled libraries of the peers.
+
+Each peer is prepared by one function, which raises `Unavailable` with a reason that the tables
+then show. Environments live in .cache/bench, everything compiled in build/bench-python.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+BUILD = ROOT / "build" / "bench-python"
+PEERS = BUILD / "peers"
+ENVIRONMENTS = ROOT / ".cache" / "bench"
+PYTHON_VERSION = "3.13"
+REFERENCE = "apache-tvm-ffi==0.1.15.post1"
+FLAGS = ["-O2", "-DNDEBUG", "-fPIC", "-shared"]
+
+
+class Unavailable(Exception):
+    """A peer cannot be built or installed here; the message says why."""
+
+
+@dataclass
+class Peer:
+    """How to run a peer: its interpreter, what its process needs, its version."""
+
+    name: str
+    python: Path
+    environment: dict[str, str]
+    version: str
+
+
+def run(*command: object, **kwargs: object) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        **kwargs,  # type: ignore[call-overload]
+    )
+    if done.returncode != 0:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no output"]
+        raise Unavailable(f"{Path(str(command[0])).name}: {last[0]}")
+    return done.stdout.strip()
+
+
+def base_interpreter() -> Path:
+    """Return a CPython of the version the tables are made for, or the one running this."""
+    candidates = [shutil.which(f"python{PYTHON_VERSION}") or ""]
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    candidates += sorted(map(str, pyenv.glob(f"{PYTHON_VERSION}.*/bin/python")), reverse=True)
+    for candidate in filter(None, candidates):
+        try:
+            found = run(candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
+        except Unavailable:
+            continue
+        if found == PYTHON_VERSION:
+            return Path(candidate)
+    print(f"no CPython {PYTHON_VERSION} found, using {sys.version.split()[0]}", file=sys.stderr)
+    return Path(sys.executable)
+
+
+def environment(name: str, *packages: str) -> Path:
+    """Return the interpreter of a virtual environment that has `packages`."""
+    folder = ENVIRONMENTS / name
+    python = folder / "bin" / "python"
+    stamp = folder / "installed"
+    wanted = "\n".join([str(base_interpreter()), *packages])
+    if python.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return python
+    run(base_interpreter(), "-m", "venv", "--clear", folder)
+    if packages:
+        run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages)
+    stamp.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def config(python: Path, expression: str) -> str:
+    return run(python, "-c", f"import sysconfig; print({expression})")
+
+
+def extension(python: Path, module: str, *sources: object, compiler: str = "g++") -> None:
+    """Compile an extension module; options are passed among the sources."""
+    suffix = config(python, "sysconfig.get_config_var('EXT_SUFFIX')")
+    include = config(python, "sysconfig.get_path('include')")
+    standard = ["-std=c++17"] if compiler == "g++" else []
+    output = PEERS / f"{module}{suffix}"
+    flags = [*FLAGS, "-fvisibility=hidden", f"-I{include}"]
+    run(compiler, *standard, *flags, *sources, "-o", output)
+
+
+def ffi_library(name: str, include: Path, libraries: Path) -> None:
+    output = PEERS / f"libbench_{name}.so"
+    linking = [f"-L{libraries}", "-ltvm_ffi"]
+    run("g++", "-std=c++17", *FLAGS, f"-I{include}", HERE / "ffi_node.cc", "-o", output, *linking)
+
+
+def floor() -> Peer:
+    python = environment("peers")
+    extension(python, "bench_floor", HERE / "floor_node.c", compiler="gcc")
+    return Peer("floor", python, {}, "C, by hand")
+
+
+def ours() -> Peer:
+    python = environment("peers")
+    options = ["-G", "Ninja", "--log-level=WARNING", "-DTETHER_BUILD_PYTHON=ON"]
+    run("cmake", "-S", ROOT, "-B", BUILD, *options, f"-DPython_EXECUTABLE={python}")
+    jobs = os.environ.get("TETHER_JOBS", str(os.cpu_count() or 1))
+    run("cmake", "--build", BUILD, "--parallel", jobs, "--target", "tvm_ffi_core")
+    ffi_library("ours", ROOT / "include", BUILD / "lib")
+    path = {"PYTHONPATH": str(BUILD / "package")}
+    version = run("git", "-C", ROOT, "describe", "--always", "--dirty")
+    return Peer("ours", python, path, version)
+
+
+def reference() -> Peer:
+    python = environment("reference", REFERENCE)
+    package = Path(config(python, "sysconfig.get_path('purelib')")) / "tvm_ffi"
+    ffi_library("reference", package / "include", package / "lib")
+    return Peer("reference", python, {}, REFERENCE)
+
+
+def nanobind() -> Peer:
+    python = environment("nanobind", "nanobind==3.1.0")
+    package = Path(run(python, "-c", "import nanobind; print(nanobind.__path__[0])"))
+    includes = [f"-I{package / 'include'}", f"-I{package / 'ext/robin_map/include'}"]
+    sources = [HERE / "nanobind_node.cc", package / "src" / "nb_combined.cpp"]
+    extension(python, "bench_nanobind", "-fno-strict-aliasing", *includes, *sources)
+    version = run(python, "-c", "import nanobind; print(nanobind.__version__)")
+    return Peer("nanobind", python, {}, f"nanobind {version}, intrusive")
+
+
+PREPARE = {"floor": floor, "ours": ours, "nanobind": nanobind, "reference": reference}
+
+
+def prepare(names: list[str]) -> tuple[dict[str, Peer], dict[str, str]]:
+    """Return the peers that work here, and the reason for each one that does not."""
+    PEERS.mkdir(parents=True, exist_ok=True)
+    ready: dict[str, Peer] = {}
+    missing: dict[str, str] = {}
+    for name in names:
+        print(f"preparing {name}", file=sys.stderr, flush=True)
+        try:
+            ready[name] = PREPARE[name]()
+        except Unavailable as reason:
+            missing[name] = str(reason)
+            print(f"  not available: {reason}", file=sys.stderr)
+    return ready, missing

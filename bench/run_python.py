@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python frontend side by side with its peers.
+
+The same small library (a Node with an int field, an object field and children; a few functions) is
+built for every peer. Each row is one Python statement, measured as time relative to the floor, in
+one process and in turns with it, and as instructions per run of the statement (callgrind).
+
+    python bench/run_python.py [--peers floor,ours,nanobind] [--rounds 25] [--no-count]
+
+Writes bench/results/python.md and python.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "python"))
+import rows
+import setup_peers as build
+
+RESULTS = build.ROOT / "bench" / "results"
+TITLES = {"floor": "floor", "ours": "ours", "nanobind": "nanobind", "reference": "reference"}
+
+
+def progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def measure(peer: build.Peer, mode: str, *arguments: object, prefix: tuple[str, ...] = ()) -> Any:
+    """Run measure.py for a peer and return what it prints."""
+    script = build.HERE / "measure.py"
+    command = [*prefix, peer.python, script, peer.name, build.PEERS, mode, *arguments]
+    # A fixed seed, so that two runs hash alike and count alike.
+    variables = {**os.environ, "PYTHONHASHSEED": "0", **peer.environment}
+    output = build.run(*command, env=variables)
+    return json.loads(output.splitlines()[-1])
+
+
+def times(peer: build.Peer, rounds: int) -> dict[str, dict[str, float]]:
+    """Return, for each row, the best nanoseconds and the median ratio to the floor."""
+    result = {}
+    for key, samples in measure(peer, "time", rounds).items():
+        result[key] = {
+            "ns": min(own for own, _ in samples),
+            "floor_ns": min(floor for _, floor in samples),
+            "ratio": statistics.median(own / floor for own, floor in samples),
+        }
+    return result
+
+
+def read_counts(folder: Path) -> dict[str, float]:
+    """Instructions per operation: the difference of two runs, divided by that of their lengths."""
+    totals: dict[str, dict[int, int]] = {}
+    for file in folder.glob("callgrind.*"):
+        text = file.read_text(encoding="utf-8")
+        mark = re.search(r"Client Request: (\w+) (\d+)", text)
+        total = re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE)
+        if mark and total:
+            totals.setdefault(mark[1], {})[int(mark[2])] = int(total[1])
+    counts = {}
+    for row in rows.ROWS:
+        if row.key in totals:
+            (n1, short), (n2, long) = sorted(totals[row.key].items())
+            counts[row.key] = (long - short) / (n2 - n1) / rows.UNROLL / row.per
+    return counts
+
+
+def instructions(peer: build.Peer) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        output = f"--callgrind-out-file={folder}/callgrind.out"
+        measure(peer, "count", prefix=("valgrind", "--tool=callgrind", output))
+        return read_counts(Path(folder))
+
+
+def cpu_name() -> str:
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    found = re.search(r"model name\s*:\s*(.*)", text)
+    return found.group(1) if found else platform.machine()
+
+
+def table(title: str, peers: list[str], cell: Any, targets: bool) -> list[str]:
+    """One markdown table, a line per row; cell(peer, key) is a number or None."""
+    heads = [*(TITLES[name] for name in peers), *(["target"] if targets else [])]
+    lines = ["", f"| {title} | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
+    for row in rows.ROWS:
+        cells = []
+        for name in peers:
+            number = cell(name, row.key)
+            cells.append("-" if number is None else f"{number:.2f}" if targets else f"{number:.0f}")
+        if targets:
+            cells.append("" if row.target is None else f"{row.target:g}")
+        lines.append(f"| {row.title} | {' | '.join(cells)} |")
+    return lines
+
+
+def report(data: dict[str, Any]) -> str:
+    lines = [
+        "# Python: ours and its peers side by side",
+        "",
+        f"{data['date']}, CPython {data['python']}, g++ {data['compiler']}, {data['cpu']}.",
+        "Made by `make bench`; every peer exports the same small library.",
+        "",
+    ]
+    for name, version in data["peers"].items():
+        lines.append(f"- {TITLES[name]}: {version}")
+    for name, reason in data["missing"].items():
+        lines.append(f"- {TITLES[name]}: not measured ({reason})")
+    timed = [name for name in data["peers"] if name != "floor"]
+    lines += ["", "Time as a multiple of the floor's, measured in turns in one process."]
+    lines += table(
+        "operation", timed, lambda p, k: data["time"].get(p, {}).get(k, {}).get("ratio"), True
+    )
+    if data["instructions"]:
+        lines += ["", "Instructions per operation."]
+        lines += table(
+            "operation",
+            list(data["peers"]),
+            lambda p, k: data["instructions"].get(p, {}).get(k),
+            False,
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--peers", default=",".join(build.PREPARE))
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--no-count", action="store_true", help="skip callgrind")
+    options = parser.parse_args()
+    ready, missing = build.prepare(list(dict.fromkeys(["floor", *options.peers.split(",")])))
+    if "floor" not in ready:
+        sys.exit(f"the floor cannot be built: {missing['floor']}")
+    python = ready["floor"].python
+    build.extension(python, "bench_marks", build.HERE / "marks.c", compiler="gcc")
+    data: dict[str, Any] = {
+        "date": date.today().isoformat(),
+        "python": build.run(python, "-c", "import sys; print(sys.version.split()[0])"),
+        "compiler": build.run("g++", "-dumpfullversion"),
+        "cpu": cpu_name(),
+        "peers": {name: peer.version for name, peer in ready.items()},
+        "missing": missing,
+        "time": {},
+        "instructions": {},
+    }
+    # One core for everything: moving between cores costs more than what is measured.
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    for name, peer in ready.items():
+        if name != "floor":
+            progress(f"timing {name}")
+            data["time"][name] = times(peer, options.rounds)
+    if options.no_count or shutil.which("valgrind") is None:
+        progress("instructions are not counted" + ("" if options.no_count else ": no valgrind"))
+    else:
+        for name, peer in ready.items():
+            progress(f"counting instructions of {name}")
+            data["instructions"][name] = instructions(peer)
+    RESULTS.mkdir(exist_ok=True)
+    text = report(data)
+    (RESULTS / "python.md").write_text(text, encoding="utf-8")
+    (RESULTS / "python.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
