@@ -177,6 +177,20 @@ inline bool IsMainInterpreter() { return PyInterpreterState_Get() == PyInterpret
 // ---- objects
 // --------------------------------------------------------------------------------------
 
+// The value of an exact int of one digit. False: ask PyLong_AsLongLongAndOverflow.
+inline bool LoadCompactInt(PyObject* obj, int64_t* out) {
+  auto* number = reinterpret_cast<PyLongObject*>(obj);
+#if PY_VERSION_HEX >= 0x030C0000
+  if (!PyUnstable_Long_IsCompact(number)) return false;
+  *out = PyUnstable_Long_CompactValue(number);
+#else
+  Py_ssize_t size = Py_SIZE(obj);
+  if (size < -1 || size > 1) return false;
+  *out = size == 0 ? 0 : size * static_cast<int64_t>(number->ob_digit[0]);
+#endif
+  return true;
+}
+
 // Whether instances carry a __dict__.
 inline bool HasInstanceDict(PyTypeObject* type) {
   if (type->tp_dictoffset != 0) return true;

@@ -25,18 +25,14 @@ class Arguments {
   Arguments() = default;
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
-  ~Arguments();
+  ~Arguments() {
+    if (TVM_FFI_PREDICT_FALSE(holds_something_)) LetGo();
+  }
 
   // False with an error set.
-  bool Reserve(Py_ssize_t n);
+  bool Reserve(Py_ssize_t n) { return TVM_FFI_PREDICT_TRUE(n <= capacity_) || ReserveMore(n); }
   bool Add(PyObject* arg);
-  bool AddAll(PyObject* const* args, Py_ssize_t n) {
-    if (!Reserve(n)) return false;
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      if (!Add(args[i])) return false;
-    }
-    return true;
-  }
+  bool AddAll(PyObject* const* args, Py_ssize_t n);
   TVMFFIAny* data() { return data_; }
   int32_t size() const { return size_; }
 
@@ -52,13 +48,17 @@ class Arguments {
     TVMFFIObject* object;
     Ref wrapper;
   };
+  bool ReserveMore(Py_ssize_t n);
+  void LetGo();
+
   static constexpr int32_t kInline = 8;
   TVMFFIAny inline_[kInline];
   TVMFFIAny* data_ = inline_;
   int32_t capacity_ = kInline;
   int32_t size_ = 0;
-  TVMFFIAny kept_value_;  // the first kept value needs no allocation
+  bool holds_something_ = false;  // anything below
   bool has_kept_value_ = false;
+  TVMFFIAny kept_value_;  // the first kept value needs no allocation
   std::vector<TVMFFIAny>* more_values_ = nullptr;
   std::vector<Ref>* kept_objects_ = nullptr;
   std::vector<std::unique_ptr<Moved>>* moved_ = nullptr;
@@ -66,16 +66,55 @@ class Arguments {
 
 // One borrowed value; temporaries go to `args`. False with an error set.
 bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args);
+
+// The same, with the most frequent kind of argument handled in line.
+inline bool ToAnyInline(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  int64_t value;
+  if (!PyLong_CheckExact(obj) || !LoadCompactInt(obj, &value)) return ToAny(obj, out, args);
+  out->type_index = ffi::TypeIndex::kTVMFFIInt;
+  out->zero_padding = 0;
+  out->v_int64 = value;
+  return true;
+}
+
+inline bool Arguments::Add(PyObject* arg) {
+  if (TVM_FFI_PREDICT_FALSE(!ToAnyInline(arg, &data_[size_], this))) return false;
+  ++size_;
+  return true;
+}
+
+inline bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
+  if (!Reserve(n)) return false;
+  TVMFFIAny* out = data_;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (TVM_FFI_PREDICT_FALSE(!ToAnyInline(args[i], out + i, this))) return false;
+  }
+  size_ = static_cast<int32_t>(n);
+  return true;
+}
+
 // One owned value. False with an error set.
 bool ToOwnedAny(PyObject* obj, ffi::Any* out);
 
 // ---- Any -> Python
 // ------------------------------------------------------------------------------------
 
+// Everything that has a conversion of its own; the inline functions below come first.
+PyObject* FromOwnedAnySlow(const TVMFFIAny& value);
+PyObject* FromBorrowedAnySlow(const TVMFFIAny& value);
+
 // Takes over an owned value. NULL with an error set.
-PyObject* FromOwnedAny(TVMFFIAny value);
+inline PyObject* FromOwnedAny(const TVMFFIAny& value) {
+  if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(value.v_obj);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
+  return FromOwnedAnySlow(value);
+}
 // A value somebody else owns: arguments of a callback, elements of a container.
-PyObject* FromBorrowedAny(const TVMFFIAny& value);
+inline PyObject* FromBorrowedAny(const TVMFFIAny& value) {
+  if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapBorrowed(value.v_obj);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
+  return FromBorrowedAnySlow(value);
+}
 
 // ---- functions
 // ----------------------------------------------------------------------------------------
@@ -86,9 +125,6 @@ PyObject* CallableOf(TVMFFIObject* function);
 // A function object around a Python callable. NULL object with an error set.
 ffi::Function MakeCallback(PyObject* callable);
 PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
-// Calls and converts; `release_gil` around the C++ part.
-PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssize_t nargs,
-                       bool release_gil);
 
 // ---- errors
 // -------------------------------------------------------------------------------------------

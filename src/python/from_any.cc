@@ -135,7 +135,7 @@ PyObject* FromOpaque(TVMFFIObject* h) {
 
 }  // namespace
 
-PyObject* FromOwnedAny(TVMFFIAny value) {
+PyObject* FromOwnedAnySlow(const TVMFFIAny& value) {
   if (value.type_index < TypeIndex::kTVMFFIStaticObjectBegin) return FromPod(value);
   TVMFFIObject* h = value.v_obj;
   switch (h->type_index) {
@@ -152,7 +152,7 @@ PyObject* FromOwnedAny(TVMFFIAny value) {
   }
 }
 
-PyObject* FromBorrowedAny(const TVMFFIAny& value) {
+PyObject* FromBorrowedAnySlow(const TVMFFIAny& value) {
   if (value.type_index < TypeIndex::kTVMFFIStaticObjectBegin) {
     switch (value.type_index) {
       case TypeIndex::kTVMFFIRawStr:

@@ -44,33 +44,45 @@ class PyCallback : public ffi::FunctionObj {
   // False with a Python error set.
   bool Invoke(const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) const {
     constexpr int32_t kInline = 8;
-    Ref inline_args[kInline];
-    PyObject* inline_stack[kInline + 1];
-    std::vector<Ref> heap_args;
-    std::vector<PyObject*> heap_stack;
-    Ref* refs = inline_args;
     // One cell in front is the callee's to use, which spares bound methods a copy.
-    PyObject** stack = inline_stack + 1;
-    if (num_args > kInline) {
-      heap_args.resize(static_cast<size_t>(num_args));
-      heap_stack.resize(static_cast<size_t>(num_args) + 1);
-      refs = heap_args.data();
-      stack = heap_stack.data() + 1;
+    PyObject* inline_stack[kInline + 1];
+    if (TVM_FFI_PREDICT_TRUE(num_args <= kInline)) {
+      return InvokeOn(inline_stack + 1, args, num_args, result);
     }
-    for (int32_t i = 0; i < num_args; ++i) {
-      refs[i] = Ref::Steal(FromBorrowedAny(args[i]));
-      if (!refs[i]) return false;
-      stack[i] = refs[i].get();
+    std::vector<PyObject*> stack(static_cast<size_t>(num_args) + 1);
+    return InvokeOn(stack.data() + 1, args, num_args, result);
+  }
+
+  bool InvokeOn(PyObject** stack, const TVMFFIAny* args, int32_t num_args,
+                TVMFFIAny* result) const {
+    int32_t made = 0;
+    for (; made < num_args; ++made) {
+      stack[made] = FromBorrowedAny(args[made]);
+      if (stack[made] == nullptr) break;
     }
-    // The function may drop the last reference to itself.
-    Ref callable = Ref::Borrow(callable_);
-    Ref value = Ref::Steal(PyObject_Vectorcall(
-        callable.get(), stack, static_cast<size_t>(num_args) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-        nullptr));
-    if (!value) return false;
+    Ref value;
+    if (TVM_FFI_PREDICT_TRUE(made == num_args)) {
+      // The function may drop the last reference to itself.
+      Ref callable = Ref::Borrow(callable_);
+      value = Ref::Steal(PyObject_Vectorcall(
+          callable.get(), stack, static_cast<size_t>(num_args) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+          nullptr));
+    }
+    bool done = value && StoreResult(value.get(), result);
+    while (made > 0) Py_DECREF(stack[--made]);
+    return done;
+  }
+
+  static bool StoreResult(PyObject* value, TVMFFIAny* result) {
     Arguments owned;
     TVMFFIAny view;
-    if (!ToAny(value.get(), &view, &owned)) return false;
+    if (!ToAnyInline(value, &view, &owned)) return false;
+    if (view.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
+      Engine::AddStrong(view.v_obj);
+      *result = view;
+      return true;
+    }
+    // What a view borrows, such as raw text and moved objects, is made a value of its own.
     if (int code = TVMFFIAnyViewToOwnedAny(&view, result)) {
       RaiseFromCall(code);
       return false;
@@ -97,35 +109,37 @@ ffi::Function MakeCallback(PyObject* callable) {
 
 namespace {
 
+// As TVMFFIFunctionCall does, without the detour through the library.
+int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
+  return TVMFFIFunctionGetCellPtr(func)->safe_call(func, args->data(), args->size(), result);
+}
+
 int CallWithoutGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
   // While the GIL is away the collector must not look into the arguments, nor another thread free
   // them.
   InFlight flight{args->data(), args->size(), nullptr, nullptr, nullptr};
   EnterFlight(&flight);
   PyThreadState* state = PyEval_SaveThread();
-  int code = TVMFFIFunctionCall(func, args->data(), args->size(), result);
+  int code = CallDirectly(func, args, result);
   PyEval_RestoreThread(state);
   LeaveFlight(&flight);
   return code;
 }
 
-}  // namespace
-
-PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssize_t nargs,
-                       bool release_gil) {
+// Calls and converts; `release_gil` around the C++ part.
+inline PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssize_t nargs,
+                              bool release_gil) {
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
     Arguments converted;
     if (!converted.AddAll(args, nargs)) return nullptr;
     int code = release_gil ? CallWithoutGIL(func, &converted, &result)
-                           : TVMFFIFunctionCall(func, converted.data(), converted.size(), &result);
+                           : CallDirectly(func, &converted, &result);
     if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code);
   }
   return FromOwnedAny(result);
 }
-
-namespace {
 
 PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   auto* w = reinterpret_cast<FunctionWrapper*>(self);

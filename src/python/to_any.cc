@@ -16,7 +16,7 @@ using ffi::TypeIndex;
 // ---- Arguments
 // ----------------------------------------------------------------------------------------------
 
-Arguments::~Arguments() {
+void Arguments::LetGo() {
   if (has_kept_value_) ffi::details::ObjectUnsafe::DecRefObjectHandle(kept_value_.v_obj);
   if (more_values_ != nullptr) {
     for (const TVMFFIAny& value : *more_values_) {
@@ -36,8 +36,7 @@ Arguments::~Arguments() {
   if (data_ != inline_) PyMem_Free(data_);
 }
 
-bool Arguments::Reserve(Py_ssize_t n) {
-  if (n <= capacity_) return true;
+bool Arguments::ReserveMore(Py_ssize_t n) {
   if (n > INT32_MAX) {
     PyErr_SetString(PyExc_OverflowError, "too many arguments");
     return false;
@@ -48,12 +47,14 @@ bool Arguments::Reserve(Py_ssize_t n) {
     return false;
   }
   data_ = data;  // called before anything is added
+  holds_something_ = true;
   capacity_ = static_cast<int32_t>(n);
   return true;
 }
 
 void Arguments::Keep(TVMFFIAny owned) {
   if (owned.type_index < TypeIndex::kTVMFFIStaticObjectBegin) return;
+  holds_something_ = true;
   if (!has_kept_value_) {
     kept_value_ = owned;
     has_kept_value_ = true;
@@ -64,6 +65,7 @@ void Arguments::Keep(TVMFFIAny owned) {
 }
 
 void Arguments::Keep(Ref obj) {
+  holds_something_ = true;
   if (kept_objects_ == nullptr) kept_objects_ = new std::vector<Ref>();
   kept_objects_->push_back(std::move(obj));
 }
@@ -73,6 +75,7 @@ TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
   if (h == nullptr) return nullptr;
   PinInFlight(h);
   Engine::Take(w);
+  holds_something_ = true;
   if (moved_ == nullptr) moved_ = new std::vector<std::unique_ptr<Moved>>();
   moved_->push_back(std::make_unique<Moved>(Moved{h, Ref::Borrow(AsObject(w))}));
   return &moved_->back()->object;
@@ -469,12 +472,6 @@ PyObject* PrintDebugInfo(PyObject*, PyObject*) {
 bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   Setter setter = FindSetter(obj);
   return TVM_FFI_PREDICT_TRUE(setter != nullptr) && setter(obj, out, args);
-}
-
-bool Arguments::Add(PyObject* arg) {
-  if (!ToAny(arg, &data_[size_], this)) return false;
-  ++size_;
-  return true;
 }
 
 bool ToOwnedAny(PyObject* obj, ffi::Any* out) {
