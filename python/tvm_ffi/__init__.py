@@ -28,13 +28,37 @@ except ImportError:
 
 __all__ = ["__version__", "__version_tuple__"]
 
+
+def __getattr__(name: str) -> object:
+    """Load `dataclasses` when somebody asks: it costs more to import than everything else."""
+    if name == "dataclasses":
+        from importlib import import_module
+
+        return import_module(f"{__name__}.dataclasses")
+    if name == "method":
+        from .dataclasses.py_class import method
+
+        return method
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 if not _is_config_mode():
     from . import libinfo
 
     # Loaded for everybody first: client libraries expect to find its symbols in the process.
     LIB = libinfo.load_lib_ctypes("apache-tvm-ffi", "tvm_ffi", "RTLD_GLOBAL")
 
-    from . import container, core, error, module, registry, serialization, tying
+    from . import (
+        access_path,
+        container,
+        core,
+        error,
+        module,
+        registry,
+        serialization,
+        structural,
+        tying,
+    )
     from ._convert import convert, convert_func
     from .container import Array, Dict, List, Map
     from .core import CContainerBase as CContainerBase
@@ -49,10 +73,23 @@ if not _is_config_mode():
         register_object,
         remove_global_func,
     )
+    from .structural import (
+        DefRegionKind,
+        StructuralKey,
+        StructuralVisitor,
+        VisitInterrupt,
+        WalkOrder,
+        WalkResult,
+        get_first_structural_mismatch,
+        structural_equal,
+        structural_hash,
+        structural_walk,
+    )
 
     __all__ += [
         "LIB",
         "Array",
+        "DefRegionKind",
         "Dict",
         "Function",
         "List",
@@ -60,15 +97,24 @@ if not _is_config_mode():
         "Module",
         "Object",
         "ObjectConvertible",
+        "StructuralKey",
+        "StructuralVisitor",
+        "VisitInterrupt",
+        "WalkOrder",
+        "WalkResult",
+        "access_path",
         "container",
         "convert",
         "convert_func",
         "core",
+        "dataclasses",
         "error",
+        "get_first_structural_mismatch",
         "get_global_func",
         "get_global_func_metadata",
         "init_ffi_api",
         "load_module",
+        "method",
         "module",
         "register_error",
         "register_global_func",
@@ -76,6 +122,10 @@ if not _is_config_mode():
         "registry",
         "remove_global_func",
         "serialization",
+        "structural",
+        "structural_equal",
+        "structural_hash",
+        "structural_walk",
         "system_lib",
         "tying",
     ]

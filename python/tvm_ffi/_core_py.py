@@ -357,9 +357,32 @@ class TypeField(_Described):
     def ty(self, value: Any) -> None:
         self._ty = value
 
+    def normalize_value(self, value: Any) -> Any:
+        """Return the enum member for its payload, any other value as it is."""
+        if not self._takes_payload():
+            return value
+        return core._to_py_class_value(self.ty.convert(value))
+
+    def _takes_payload(self) -> bool:
+        """Whether the field holds members of an enum whose payloads may stand for them."""
+        # Enums are defined with this module's classes, so if theirs is not loaded there are none.
+        enums = sys.modules.get("tvm_ffi.dataclasses.enum")
+        if enums is None or self.field_static_type_index < 64 or self.ty is None:
+            return False
+        info = _key_to_info.get(self.ty.origin)
+        cls = info.type_cls if info is not None else None
+        return cls is not None and enums._is_payload_enum(cls)
+
     def as_property(self, cls: type) -> Any:
         """Return the descriptor that reads and writes this field on instances of `cls`."""
-        for function in (self.getter, self.setter):
+        setter = self.setter
+        if setter is not None and self._takes_payload():
+            write = setter
+
+            def setter(obj: Any, value: Any) -> None:
+                write(obj, self.normalize_value(value))
+
+        for function in (self.getter, setter):
             if function is None:
                 continue
             function.__name__ = self.name
@@ -367,7 +390,7 @@ class TypeField(_Described):
             function.__qualname__ = f"{cls.__qualname__}.{self.name}"
             if self.doc:
                 function.__doc__ = self.doc
-        return core.FFIProperty(self.getter, self.setter, self.frozen, None, self.doc)
+        return core.FFIProperty(self.getter, setter, self.frozen, None, self.doc)
 
 
 class TypeMethod(_Described):
@@ -490,6 +513,27 @@ class TypeInfo(_Record):
     def _has_type_metadata(self) -> bool:
         return bool(self._raw()["has_metadata"])
 
+    def _register_fields(self, fields: Sequence[Any], structure_kind: int | None = None) -> None:
+        """Give a type defined in Python its fields; once only."""
+        assert self.fields is None, f"_register_fields already called for {self.type_key!r}"
+        self.fields = _register_fields(self, fields, structure_kind)
+        self._read_back_methods()
+
+    def _register_py_methods(
+        self,
+        py_methods: Sequence[tuple[str, Any, bool, str | None]] | None = None,
+        type_attr_names: frozenset[str] = frozenset(),
+    ) -> None:
+        """Register hooks as type attributes and everything else as methods."""
+        for name, value, is_static, metadata in py_methods or ():
+            if name in type_attr_names:
+                core._register_type_attr(0, name, None)  # makes the column
+                core._register_type_attr(self.type_index, name, value)
+            else:
+                flags = _STATIC_METHOD if is_static else 0
+                core._register_type_method(self.type_index, name, value, flags, metadata or "")
+        self._read_back_methods()
+
     def _read_back_methods(self) -> None:
         self.methods = [TypeMethod._from_raw(raw) for raw in self._raw()["methods"]]
 
@@ -499,6 +543,8 @@ class TypeInfo(_Record):
 _index_to_info: dict[int, TypeInfo] = {}
 _cls_to_info: dict[type, TypeInfo] = {}
 _key_to_info: dict[str, TypeInfo] = {}
+# Types defined in Python, also those whose class failed: their keys are not taken by C++.
+_python_indices: set[int] = set()
 
 
 def _type_cls_to_type_info(type_cls: type) -> TypeInfo | None:
@@ -573,12 +619,20 @@ def _set_type_cls(type_info: TypeInfo, type_cls: type) -> None:
 
 def _register_py_class(parent_type_info: TypeInfo, type_key: str, type_cls: type) -> TypeInfo:
     """Give a class defined in Python a type index of its own, below `parent_type_info`."""
-    if type_key in _key_to_info:
+    known = core._object_type_key_to_index(type_key)
+    if type_key in _key_to_info or (known is not None and known not in _python_indices):
         raise ValueError(f"Type key '{type_key}' is already registered")
     ancestors = [*parent_type_info.type_ancestors, parent_type_info.type_index]
     type_index = core._get_or_alloc_type_index(
         type_key, len(ancestors), parent_type_info.type_index
     )
+    raw = core._raw_type_info(type_index)
+    if list(raw["type_ancestors"]) != ancestors or raw["fields"]:
+        raise ValueError(
+            f"Type key '{type_key}' belongs to a class that failed after its type was made, "
+            "with another parent or with fields; choose another key"
+        )
+    _python_indices.add(type_index)
     info = TypeInfo(
         type_cls=type_cls,
         type_index=type_index,
@@ -593,6 +647,21 @@ def _register_py_class(parent_type_info: TypeInfo, type_key: str, type_cls: type
     return info
 
 
+def _is_python_defined(type_index: int) -> bool:
+    """Whether a type was made by a class in Python, even one that failed later."""
+    return type_index in _python_indices
+
+
+def _restore_info(type_info: TypeInfo, replaced_cls: type) -> None:
+    """Make an earlier class the class of its type again, after another one failed."""
+    _cls_to_info.pop(replaced_cls, None)
+    _store_info(type_info)
+    if type_info.type_cls is not None:
+        _bind_class(type_info, type_info.type_cls)
+    else:
+        core._set_class_of_index(type_info.type_index, None)
+
+
 def _rollback_py_class(type_info: TypeInfo) -> None:
     """Forget a class whose registration failed; the type index stays used up."""
     _index_to_info.pop(type_info.type_index, None)
@@ -600,6 +669,21 @@ def _rollback_py_class(type_info: TypeInfo) -> None:
     if type_info.type_cls is not None:
         _cls_to_info.pop(type_info.type_cls, None)
         core._set_class_of_index(type_info.type_index, None)
+
+
+def _register_fields(
+    type_info: TypeInfo, fields: Sequence[Any], structure_kind: int | None = None
+) -> list[TypeField]:
+    """Lay out the fields of a type defined in Python and enter them in the type table."""
+    from ._py_fields import register_fields
+
+    return register_fields(type_info, fields, structure_kind)
+
+
+def _convert_field_value(schema: Any, value: Any) -> Any:
+    from ._py_fields import convert_value
+
+    return convert_value(schema, value)
 
 
 def _lookup_type_attr(type_index: int, attr_key: str, ancestor: bool = False) -> Any:
@@ -625,12 +709,25 @@ No Python class was registered for this type when its first object arrived. Give
 
 
 _fallback_lock = RLock()
+# Classes of the package that are defined when an object of theirs, or their module, is first used.
+_DEFINED_ON_USE = {
+    "ffi.Enum": "tvm_ffi.dataclasses.enum",
+    "ffi.EnumState": "tvm_ffi.dataclasses.enum",
+    "ffi.IntEnum": "tvm_ffi.dataclasses.enum",
+    "ffi.StrEnum": "tvm_ffi.dataclasses.enum",
+}
 
 
 def _fallback_class(type_index: int) -> type:
     """Make and register the class of a type that has none; its parents' classes come first."""
     with _fallback_lock:
-        return core._class_of_index(type_index) or _make_fallback_class(type_index)
+        cls = core._class_of_index(type_index)
+        if cls is None:
+            module = _DEFINED_ON_USE.get(_info_of_index(type_index).type_key)
+            if module is not None and module not in sys.modules:
+                __import__(module)
+                cls = core._class_of_index(type_index)
+        return cls or _make_fallback_class(type_index)
 
 
 def _make_fallback_class(type_index: int) -> type:
@@ -702,13 +799,17 @@ _EXPORTS: Sequence[str] = (
     "TypeInfo",
     "TypeMethod",
     "_ObjectSlotsMeta",
+    "_is_python_defined",
     "_lookup_or_register_type_info_from_type_key",
     "_lookup_type_attr",
     "_member_method_wrapper",
     "_new_object",
     "_py_error",
+    "_convert_field_value",
+    "_register_fields",
     "_register_object_by_index",
     "_register_py_class",
+    "_restore_info",
     "_rollback_py_class",
     "_set_class_object",
     "_set_type_cls",

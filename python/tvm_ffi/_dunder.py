@@ -7,7 +7,7 @@ defines.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, wraps
 
 from . import core
 
@@ -74,12 +74,60 @@ def _init_properties(type_cls: type) -> dict[str, Callable[[Any], Any]]:
     return found
 
 
+def _init_normalization_fields(
+    type_info: core.TypeInfo,
+) -> tuple[dict[int, core.TypeField], dict[str, core.TypeField]]:
+    """Return the parameters that take enum payloads, by position and by name."""
+    parameters = [field for field in _chain_fields(type_info) if field.c_init]
+    positional = [f for f in parameters if not f.c_kw_only and not f.c_has_default]
+    positional += [f for f in parameters if not f.c_kw_only and f.c_has_default]
+    by_position = {i: f for i, f in enumerate(positional) if f._takes_payload()}
+    return by_position, {f.name: f for f in parameters if f._takes_payload()}
+
+
+def _keywords_to_positions(
+    type_info: core.TypeInfo,
+) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]]:
+    """Make the function that calls an explicit C++ constructor with keywords.
+
+    Such a constructor knows no names; its parameters are taken to be the fields, in their order.
+    """
+    names = [field.name for field in _chain_fields(type_info) if field.c_init]
+    key = type_info.type_key
+
+    def place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        values = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in names:
+                raise TypeError(f"{key}.__ffi_init__() got an unexpected keyword argument '{name}'")
+            if name in values:
+                raise TypeError(f"{key}.__ffi_init__() got multiple values for argument '{name}'")
+            values[name] = value
+        placed = list(args)
+        for name in names[len(args) :]:
+            if name not in values:
+                if len(placed) < len(values):
+                    raise TypeError(f"{key}.__ffi_init__() missing required argument: '{name}'")
+                break
+            placed.append(values[name])
+        return tuple(placed)
+
+    return place
+
+
+def _has_explicit_init(info: core.TypeInfo) -> bool:
+    return any(method.name == "__ffi_init__" for method in info.methods)
+
+
 def _make_init(
     type_cls: type, type_info: core.TypeInfo, ffi_init: Any, py_class_mode: bool = False
 ) -> Callable[..., None]:
     """Make the ``__init__`` that builds the C++ object with `ffi_init`."""
     init_properties = _init_properties(type_cls)
     has_post_init = hasattr(type_cls, "__post_init__")
+    by_position, by_name = _init_normalization_fields(type_info)
+    explicit = _has_explicit_init(type_info)
+    pack: Any = _keywords_to_positions(type_info) if explicit else _pack_kwargs
 
     def check_class(self: Any) -> None:
         if getattr(type(self), "__tvm_ffi_type_info__", None) is not type_info:
@@ -89,14 +137,25 @@ def _make_init(
                 f"or define `{type(self).__name__}` with init=True."
             )
 
+    def normalize(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        for name in by_name.keys() & kwargs.keys():
+            if kwargs[name] is not core.MISSING:
+                kwargs[name] = by_name[name].normalize_value(kwargs[name])
+        return tuple(
+            by_position[i].normalize_value(arg) if i in by_position else arg
+            for i, arg in enumerate(args)
+        )
+
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         if py_class_mode:
             if self.__chandle__() != 0:
                 return
         else:
             check_class(self)
+        if by_name:
+            args = normalize(args, kwargs)
         if kwargs:
-            args = tuple(_pack_kwargs(args, kwargs))
+            args = pack(args, kwargs)
         self.__init_handle_by_constructor__(ffi_init, *args)
         for name, function in init_properties.items():
             getattr(type(self), name).set(self, function(self))
@@ -106,6 +165,18 @@ def _make_init(
     __init__.__qualname__ = f"{type_cls.__qualname__}.__init__"
     __init__.__module__ = type_cls.__module__
     __init__.__signature__ = _make_init_signature(type_info)  # type: ignore[attr-defined]
+    return __init__
+
+
+def _wrap_user_init(init: Any, ffi_new: Any) -> Callable[..., None]:
+    """Let an ``__init__`` written by the user find an object whose fields it can assign."""
+
+    @wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if self.__chandle__() == 0:
+            self.__init_handle_by_constructor__(ffi_new)
+        init(self, *args, **kwargs)
+
     return __init__
 
 
@@ -186,8 +257,9 @@ def _make_replace() -> Callable[..., Any]:
 def _set_match_args(type_cls: Any, type_info: core.TypeInfo) -> None:
     if "__match_args__" in type_cls.__dict__:
         return
-    type_cls.__match_args__ = tuple(  # type: ignore[misc]
-        field.name for field in _chain_fields(type_info) if field.c_init and not field.c_kw_only
+    described = [field.dataclass_field for field in _chain_fields(type_info)]
+    type_cls.__match_args__ = tuple(
+        field.name for field in described if field is not None and field.init and not field.kw_only
     )
 
 
@@ -218,7 +290,11 @@ def _install_dataclass_dunders(
         return not any(name in cls.__dict__ for name in names)
 
     ffi_init = _find_ffi_init(info)
-    if init and ffi_init is not None:
+    if "__init__" in cls.__dict__:
+        ffi_new = core._lookup_type_attr(info.type_index, "__ffi_new__")
+        if py_class_mode and ffi_new is not None:
+            cls.__init__ = _wrap_user_init(cls.__dict__["__init__"], ffi_new)
+    elif init and ffi_init is not None:
         add("__init__", lambda: _make_init(cls, info, ffi_init, py_class_mode))
     elif not init or issubclass(cls, core.Object):
         add("__init__", lambda: _make_init_guard(cls))

@@ -96,6 +96,9 @@ def _add_class_attrs(
 
 
 def _install_ffi_init_attr(type_cls: Any, type_info: core.TypeInfo, ffi_init: Any) -> None:
+    explicit = _dunder._has_explicit_init(type_info)
+    pack: Any = _dunder._keywords_to_positions(type_info) if explicit else _pack_kwargs
+
     def __ffi_init__(self: Any, *args: Any, **kwargs: Any) -> None:
         if getattr(type(self), "__tvm_ffi_type_info__", None) is not type_info:
             raise TypeError(
@@ -103,7 +106,7 @@ def _install_ffi_init_attr(type_cls: Any, type_info: core.TypeInfo, ffi_init: An
                 f"instance is not supported. Define `{type(self).__name__}` with init=True."
             )
         if kwargs:
-            args = tuple(_pack_kwargs(args, kwargs))
+            args = pack(args, kwargs)
         self.__init_handle_by_constructor__(ffi_init, *args)
 
     __ffi_init__.__qualname__ = f"{type_cls.__qualname__}.__ffi_init__"
@@ -122,10 +125,18 @@ def _install_init(type_cls: Any, type_info: core.TypeInfo) -> None:
         type_cls.__init__ = _dunder._make_init_guard(type_cls)
 
 
+def _own_annotation_names(cls: type) -> Iterable[str]:
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF)
+    return vars(cls).get("__annotations__", {})
+
+
 def _warn_missing_field_annotations(
     cls: type, type_info: core.TypeInfo, *, stacklevel: int
 ) -> None:
-    annotations = getattr(cls, "__annotations__", {}) if "__annotations__" in vars(cls) else {}
+    annotations = _own_annotation_names(cls)
     missing = [field.name for field in type_info.fields or () if field.name not in annotations]
     if missing:
         warnings.warn(

@@ -140,8 +140,7 @@ bool WriteIntInPlace(const Field& field, char* address, PyObject* value) {
 int Write(const Field& field, PyObject* obj, PyObject* value) {
   char* address = FieldAddress(field, obj);
   if (TVM_FFI_PREDICT_FALSE(address == nullptr)) return -1;
-  constexpr int64_t kMask = kTVMFFIFieldFlagBitMaskPlain | kTVMFFIFieldFlagBitSetterIsFunctionObj;
-  if ((field.info.flags & kMask) == kTVMFFIFieldFlagBitMaskPlain) {
+  if (field.plain_write) {
     switch (field.info.field_static_type_index) {
       case TypeIndex::kTVMFFIInt:
         if (TVM_FFI_LITTLE_ENDIAN && WriteIntInPlace(field, address, value)) return 0;

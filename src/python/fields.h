@@ -15,6 +15,8 @@ struct Field {
   int32_t type_index;  // the type that declares it
   std::string name;
   std::string type_key;
+  // Exact ints, floats and bools are stored in place, as the setter would.
+  bool plain_write = false;
   // The class of the last object seen, known to be a wrapper. Owned: a class that died could come
   // back as another one at the same address.
   mutable std::atomic<PyTypeObject*> last_class{nullptr};

@@ -49,8 +49,8 @@ int ExecUnguarded(PyObject* module) {
   TVMFFITestingDummyTarget();
   if (RegisterInterpreter() < 0 || InitWrapperTypes(module) < 0 || InitFunctionType(module) < 0 ||
       InitErrorType(module) < 0 || InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 ||
-      InitReflection(module) < 0 || PyModule_AddFunctions(module, to_any_functions) < 0 ||
-      InitTying(module) < 0) {
+      InitReflection(module) < 0 || InitPyClass(module) < 0 ||
+      PyModule_AddFunctions(module, to_any_functions) < 0 || InitTying(module) < 0) {
     return -1;
   }
   Ref hooks = Ref::Steal(PyDict_New());

@@ -46,6 +46,8 @@ Ref FieldDict(const TVMFFITypeInfo* type, const TVMFFIFieldInfo& info) {
   // Kept for ever: descriptors refer to it, and the type it belongs to never goes away.
   auto* field = new Field{info, type->type_index, std::string(info.name.data, info.name.size),
                           std::string(type->type_key.data, type->type_key.size)};
+  constexpr int64_t kMask = kTVMFFIFieldFlagBitMaskPlain | kTVMFFIFieldFlagBitSetterIsFunctionObj;
+  field->plain_write = (info.flags & kMask) == kTVMFFIFieldFlagBitMaskPlain;
   Ref dict = Ref::Steal(PyDict_New());
   if (!dict) return nullptr;
   PyObject* d = dict.get();

@@ -15,7 +15,10 @@ MODULES = [
     "tvm_ffi._convert",
     "tvm_ffi._core_py",
     "tvm_ffi._ffi_api",
+    "tvm_ffi.access_path",
     "tvm_ffi.container",
+    "tvm_ffi.dataclasses.c_class",
+    "tvm_ffi.dataclasses.common",
     "tvm_ffi.error",
     "tvm_ffi.libinfo",
     "tvm_ffi.module",
@@ -24,6 +27,8 @@ MODULES = [
     "tvm_ffi.testing",
     "tvm_ffi.testing.testing",
     "tvm_ffi.tying",
+    "tvm_ffi.utils",
+    "tvm_ffi.utils.lockfile",
 ]
 
 

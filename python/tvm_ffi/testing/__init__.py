@@ -8,8 +8,18 @@
 """
 
 from ._ffi_api import *  # noqa: F403
-from .testing import *  # noqa: F403
 from .testing import (  # noqa: F401
+    TestCompare,
+    TestCustomCompare,
+    TestCustomHash,
+    TestEqWithoutHash,
+    TestFrozenCxx,
+    TestHash,
+    TestIntPair,
+    TestNonCopyable,
+    TestObjectBase,
+    TestObjectDerived,
+    TestObjectPtrHolder,
     _SchemaAllTypes,
     _TestCxxAutoInit,
     _TestCxxAutoInitAllInitOff,
@@ -20,7 +30,14 @@ from .testing import (  # noqa: F401
     _TestCxxClassBase,
     _TestCxxClassDerived,
     _TestCxxClassDerivedDerived,
+    _TestCxxEnumHolder,
     _TestCxxInitSubset,
+    _TestCxxIntEnum,
     _TestCxxKwOnly,
     _TestCxxNoAutoInit,
+    _TestCxxStrEnum,
+    add_one,
+    create_object,
+    make_unregistered_object,
+    run_with_gpu_lock,
 )

@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
-from .. import _dunder, _ffi_api, core
-from .. import registry as _registry
-from . import _ffi_api as _testing_api
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, ClassVar
+from .. import _ffi_api
+from ..core import Object
+from ..dataclasses import IntEnum, StrEnum, c_class, entry
+from ..registry import get_global_func
+from ..utils import FileLock
 
 __all__ = [
+    "IntEnum",
+    "Object",
+    "StrEnum",
     "TestCompare",
     "TestCustomCompare",
     "TestCustomHash",
@@ -25,38 +32,32 @@ __all__ = [
     "TestObjectDerived",
     "TestObjectPtrHolder",
     "add_one",
+    "c_class",
     "create_object",
+    "entry",
+    "get_global_func",
     "make_unregistered_object",
+    "run_with_gpu_lock",
 ]
 
-_HOOKS = (
-    "__ffi_hash__",
-    "__ffi_eq__",
-    "__ffi_compare__",
-    "__ffi_repr__",
-    "__ffi_convert__",
-)
+_T = TypeVar("_T")
 
 
-def _cxx_class(
-    type_key: str,
-    *,
-    init: bool = True,
-    eq: bool = False,
-    order: bool = False,
-    unsafe_hash: bool = False,
-) -> Callable[[Any], Any]:
-    """Make a class the view of a C++ type, with constructor, comparison and copies."""
+def _requires_python(*version: int) -> Any:
+    """Make a mark that skips a test on older Pythons, as far as pytest is there to see it."""
+    try:
+        import pytest
+    except ImportError:
+        return lambda test: test
+    name = ".".join(map(str, version))
+    return pytest.mark.skipif(sys.version_info < version, reason=f"requires Python {name}+")
 
-    def decorate(cls: Any) -> Any:
-        cls = _registry.register_object(type_key, init=False)(cls)
-        _registry._add_class_attrs(cls, cls.__tvm_ffi_type_info__, _HOOKS)
-        _dunder._install_dataclass_dunders(
-            cls, init=init, repr=True, eq=eq, order=order, unsafe_hash=unsafe_hash
-        )
-        return cls
 
-    return decorate
+def __getattr__(name: str) -> Any:
+    # Made when a test asks, so that programs that use this module need no pytest.
+    if name.startswith("requires_py3") and name[len("requires_py3") :].isdigit():
+        return _requires_python(3, int(name[len("requires_py3") :]))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def create_object(type_key: str, **kwargs: Any) -> Any:
@@ -72,16 +73,42 @@ def create_object(type_key: str, **kwargs: Any) -> Any:
 
 def make_unregistered_object() -> Any:
     """Make an object of a type that has no Python class."""
-    return _testing_api.make_unregistered_object()
+    return get_global_func("testing.make_unregistered_object")()
 
 
 def add_one(x: int) -> int:
     """Add one in C++."""
-    return _testing_api.add_one(x)
+    return get_global_func("testing.add_one")(x)
 
 
-@_cxx_class("testing.TestObjectBase")
-class TestObjectBase(core.Object):
+@functools.cache
+def _gpu_lock_path() -> str:
+    import getpass
+    import tempfile
+
+    try:
+        user: Any = getpass.getuser()
+    except (ImportError, KeyError, OSError):
+        user = os.getuid() if hasattr(os, "getuid") else "unknown"
+    default = Path(tempfile.gettempdir()) / f"tvm-ffi-test-locks-{user}"
+    directory = Path(os.environ.get("TVM_FFI_TEST_LOCK_DIR") or default).expanduser()
+    directory.mkdir(parents=True, exist_ok=True)
+    return str(directory / "gpu.lock")
+
+
+def run_with_gpu_lock(func: Callable[..., _T], /, *args: Any, **kwargs: Any) -> _T:
+    """Call `func` while no other process of this user is in such a call.
+
+    >>> from tvm_ffi.testing import run_with_gpu_lock
+    >>> run_with_gpu_lock(max, 1, 2)
+    2
+    """
+    with FileLock(_gpu_lock_path()):
+        return func(*args, **kwargs)
+
+
+@c_class("testing.TestObjectBase")
+class TestObjectBase(Object):
     """Three fields with defaults, one of them read-only, and a method."""
 
     __test__ = False
@@ -91,7 +118,7 @@ class TestObjectBase(core.Object):
     v_str: str
 
 
-@_cxx_class("testing.TestObjectDerived")
+@c_class("testing.TestObjectDerived")
 class TestObjectDerived(TestObjectBase):
     """Adds containers to its base."""
 
@@ -101,8 +128,8 @@ class TestObjectDerived(TestObjectBase):
     v_array: Sequence[Any]
 
 
-@_cxx_class("testing.TestObjectPtrHolder")
-class TestObjectPtrHolder(core.Object):
+@c_class("testing.TestObjectPtrHolder")
+class TestObjectPtrHolder(Object):
     """Holds one object that must be there and one that may be."""
 
     __test__ = False
@@ -111,8 +138,8 @@ class TestObjectPtrHolder(core.Object):
     optional_value: TestObjectBase | None
 
 
-@_cxx_class("testing.TestIntPair")
-class TestIntPair(core.Object):
+@c_class("testing.TestIntPair")
+class TestIntPair(Object):
     """Two read-only integers and their sum."""
 
     __test__ = False
@@ -121,8 +148,8 @@ class TestIntPair(core.Object):
     b: int
 
 
-@_cxx_class("testing.TestFrozenCxx")
-class TestFrozenCxx(core.Object):
+@c_class("testing.TestFrozenCxx", frozen=True)
+class TestFrozenCxx(Object):
     """A type without reflection."""
 
     __test__ = False
@@ -131,8 +158,8 @@ class TestFrozenCxx(core.Object):
     tag: str
 
 
-@_cxx_class("testing.TestNonCopyable")
-class TestNonCopyable(core.Object):
+@c_class("testing.TestNonCopyable")
+class TestNonCopyable(Object):
     """A type that cannot be copied."""
 
     __test__ = False
@@ -140,8 +167,8 @@ class TestNonCopyable(core.Object):
     value: int
 
 
-@_cxx_class("testing.TestCompare")
-class TestCompare(core.Object):
+@c_class("testing.TestCompare")
+class TestCompare(Object):
     """A field that comparison ignores."""
 
     __test__ = False
@@ -151,8 +178,8 @@ class TestCompare(core.Object):
     ignored_field: int
 
 
-@_cxx_class("testing.TestHash")
-class TestHash(core.Object):
+@c_class("testing.TestHash")
+class TestHash(Object):
     """A field that hashing ignores."""
 
     __test__ = False
@@ -162,8 +189,8 @@ class TestHash(core.Object):
     hash_ignored: int
 
 
-@_cxx_class("testing.TestCustomHash")
-class TestCustomHash(core.Object):
+@c_class("testing.TestCustomHash")
+class TestCustomHash(Object):
     """Hashes by its key alone."""
 
     __test__ = False
@@ -172,8 +199,8 @@ class TestCustomHash(core.Object):
     label: str
 
 
-@_cxx_class("testing.TestCustomCompare")
-class TestCustomCompare(core.Object):
+@c_class("testing.TestCustomCompare")
+class TestCustomCompare(Object):
     """Compares and hashes by its key alone."""
 
     __test__ = False
@@ -182,8 +209,8 @@ class TestCustomCompare(core.Object):
     label: str
 
 
-@_cxx_class("testing.TestEqWithoutHash")
-class TestEqWithoutHash(core.Object):
+@c_class("testing.TestEqWithoutHash")
+class TestEqWithoutHash(Object):
     """Compares by its key and cannot be hashed."""
 
     __test__ = False
@@ -192,7 +219,7 @@ class TestEqWithoutHash(core.Object):
     label: str
 
 
-@_cxx_class("testing.SchemaAllTypes")
+@c_class("testing.SchemaAllTypes")
 class _SchemaAllTypes:
     """One field of every kind; the class is no wrapper, so objects come back as another one."""
 
@@ -213,8 +240,8 @@ class _SchemaAllTypes:
     v_opt_arr_variant: Sequence[int | str] | None
 
 
-@_cxx_class("testing.TestCxxClassBase")
-class _TestCxxClassBase(core.Object):
+@c_class("testing.TestCxxClassBase")
+class _TestCxxClassBase(Object):
     not_field_1 = 1
     not_field_2: ClassVar[int] = 2
 
@@ -225,56 +252,72 @@ class _TestCxxClassBase(core.Object):
         self.__ffi_init__(v_i64 + 1, v_i32 + 2)
 
 
-@_cxx_class("testing.TestCxxClassDerived", eq=True, order=True, unsafe_hash=True)
+@c_class("testing.TestCxxClassDerived", eq=True, order=True, unsafe_hash=True)
 class _TestCxxClassDerived(_TestCxxClassBase):
     v_f64: float
     v_f32: float
 
 
-@_cxx_class("testing.TestCxxClassDerivedDerived")
+@c_class("testing.TestCxxClassDerivedDerived")
 class _TestCxxClassDerivedDerived(_TestCxxClassDerived):
     v_str: str
     v_bool: bool
 
 
-@_cxx_class("testing.TestCxxInitSubset")
-class _TestCxxInitSubset(core.Object):
+class _TestCxxIntEnum(IntEnum, type_key="testing.TestCxxIntEnum"):
+    low = entry(value=10)
+    high = entry(value=20)
+
+
+class _TestCxxStrEnum(StrEnum, type_key="testing.TestCxxStrEnum"):
+    add = entry(value="+")
+    mul = entry(value="*")
+
+
+@c_class("testing.TestCxxEnumHolder")
+class _TestCxxEnumHolder(Object):
+    priority: _TestCxxIntEnum
+    opcode: _TestCxxStrEnum
+
+
+@c_class("testing.TestCxxInitSubset")
+class _TestCxxInitSubset(Object):
     required_field: int
     optional_field: int
     note: str
 
 
-@_cxx_class("testing.TestCxxKwOnly")
-class _TestCxxKwOnly(core.Object):
+@c_class("testing.TestCxxKwOnly")
+class _TestCxxKwOnly(Object):
     x: int
     y: int
     z: int
     w: int
 
 
-@_cxx_class("testing.TestCxxAutoInit")
-class _TestCxxAutoInit(core.Object):
+@c_class("testing.TestCxxAutoInit")
+class _TestCxxAutoInit(Object):
     a: int
     b: int
     c: int
     d: int
 
 
-@_cxx_class("testing.TestCxxAutoInitSimple")
-class _TestCxxAutoInitSimple(core.Object):
+@c_class("testing.TestCxxAutoInitSimple")
+class _TestCxxAutoInitSimple(Object):
     x: int
     y: int
 
 
-@_cxx_class("testing.TestCxxAutoInitAllInitOff")
-class _TestCxxAutoInitAllInitOff(core.Object):
+@c_class("testing.TestCxxAutoInitAllInitOff")
+class _TestCxxAutoInitAllInitOff(Object):
     x: int
     y: int
     z: int
 
 
-@_cxx_class("testing.TestCxxAutoInitKwOnlyDefaults")
-class _TestCxxAutoInitKwOnlyDefaults(core.Object):
+@c_class("testing.TestCxxAutoInitKwOnlyDefaults")
+class _TestCxxAutoInitKwOnlyDefaults(Object):
     p_required: int
     p_default: int
     k_required: int
@@ -282,19 +325,19 @@ class _TestCxxAutoInitKwOnlyDefaults(core.Object):
     hidden: int
 
 
-@_cxx_class("testing.TestCxxNoAutoInit", init=False)
-class _TestCxxNoAutoInit(core.Object):
+@c_class("testing.TestCxxNoAutoInit", init=False)
+class _TestCxxNoAutoInit(Object):
     x: int
     y: int
 
 
-@_cxx_class("testing.TestCxxAutoInitParent")
-class _TestCxxAutoInitParent(core.Object):
+@c_class("testing.TestCxxAutoInitParent")
+class _TestCxxAutoInitParent(Object):
     parent_required: int
     parent_default: int
 
 
-@_cxx_class("testing.TestCxxAutoInitChild")
+@c_class("testing.TestCxxAutoInitChild")
 class _TestCxxAutoInitChild(_TestCxxAutoInitParent):
     child_required: int
     child_kw_only: int

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fields of types defined in Python: where they lie in the object and how values get in.
+
+Offsets follow the C++ rules of the platform, so a struct with the same members has the same layout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from . import core
+from ._core_py import (
+    _COMPARE_OFF,
+    _DEFAULT_FROM_FACTORY,
+    _HAS_DEFAULT,
+    _HASH_OFF,
+    _INIT_OFF,
+    _KW_ONLY,
+    _REPR_OFF,
+    TypeField,
+    TypeInfo,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+_HEADER_SIZE = 24
+_OBJECT_LAYOUT = (8, 8, 64)
+_ANY_LAYOUT = (16, 8, -1)
+# origin of the schema -> (size, alignment, static type index)
+_LAYOUTS = {
+    "int": (8, 8, 1),
+    "float": (8, 8, 3),
+    "bool": (1, 1, 2),
+    "ctypes.c_void_p": (8, 8, 4),
+    "dtype": (4, 2, 5),
+    "Device": (8, 4, 6),
+    "Any": _ANY_LAYOUT,
+    "str": _ANY_LAYOUT,
+    "bytes": _ANY_LAYOUT,
+    "Optional": _ANY_LAYOUT,
+    "Union": _ANY_LAYOUT,
+}
+_STRUCTURAL_FLAGS = {
+    None: 0,
+    "ignore": 1 << 3,
+    "def": 1 << 4,
+    "def-recursive": 1 << 4,
+    "def-non-recursive": 1 << 12,
+}
+# Values of that type need no conversion; _ASK: only the schema can tell.
+_ASK = -2
+_EXACT = {
+    "int": 1,
+    "bool": 2,
+    "float": 3,
+    "ctypes.c_void_p": 4,
+    "dtype": 5,
+    "Device": 6,
+    "Any": -1,
+    "str": 65,
+    "bytes": 66,
+    "Callable": 68,
+    "Tensor": 70,
+    "Object": 64,
+}
+_CONTAINERS = {"Array": 71, "list": 75, "List": 75, "Map": 72, "dict": 76, "Dict": 76, "tuple": 71}
+
+
+def _exact_index(schema: Any) -> int:
+    exact = _EXACT.get(schema.origin)
+    if exact is not None:
+        return exact
+    if schema.origin in _CONTAINERS:
+        is_open = schema.args is None if schema.origin == "tuple" else _takes_anything(schema)
+        return _CONTAINERS[schema.origin] if is_open else _ASK
+    return schema.origin_type_index if schema.origin_type_index >= 64 else _ASK
+
+
+def _takes_anything(container: Any) -> bool:
+    return all(argument.origin == "Any" for argument in container.args)
+
+
+def _start_offset(parent: TypeInfo | None) -> int:
+    """Return where a child's fields begin: after the parent's last byte, or after its padding."""
+    if os.name == "nt":
+        return parent.total_size if parent is not None else _HEADER_SIZE
+    end = _HEADER_SIZE
+    info = parent
+    while info is not None:
+        for field in info.fields or ():
+            end = max(end, field.offset + field.size)
+        info = info.parent_type_info
+    # More than padding behind the last field: members that are not reflected.
+    if parent is not None and parent.total_size > _round_up(end, 8):
+        return parent.total_size
+    return end
+
+
+def _round_up(value: int, alignment: int) -> int:
+    return (value + alignment - 1) // alignment * alignment
+
+
+def _flags(field: Any) -> int:
+    flags = _STRUCTURAL_FLAGS[field.structural_eq]
+    for attribute, bit in (
+        ("init", _INIT_OFF),
+        ("repr", _REPR_OFF),
+        ("hash", _HASH_OFF),
+        ("compare", _COMPARE_OFF),
+    ):
+        if not getattr(field, attribute):
+            flags |= bit
+    if field.kw_only:
+        flags |= _KW_ONLY
+    if field.default_factory is not core.MISSING:
+        flags |= _HAS_DEFAULT | _DEFAULT_FROM_FACTORY
+    elif field.default is not core.MISSING:
+        flags |= _HAS_DEFAULT
+    return flags
+
+
+class _Placed:
+    """A field with its place in the object."""
+
+    def __init__(self, field: Any, offset: int, layout: tuple[int, int, int]) -> None:
+        self.field = field
+        self.offset = offset
+        self.size, self.alignment, self.static_index = layout
+        self.metadata = {"type_schema": field._ty_schema.to_json()}
+        from_factory = field.default_factory is not core.MISSING
+        self.default = field.default_factory if from_factory else field.default
+        self.flags = _flags(field)
+
+    def register(self, type_index: int) -> TypeField:
+        field = self.field
+        getter, setter = core._register_field(
+            type_index,
+            field.name,
+            field.doc or "",
+            json.dumps(self.metadata),
+            self.flags,
+            self.size,
+            self.alignment,
+            self.offset,
+            self.static_index,
+            self.default,
+            field._ty_schema,
+            _exact_index(field._ty_schema),
+        )
+        return TypeField(
+            name=field.name,
+            doc=field.doc or None,
+            size=self.size,
+            alignment=self.alignment,
+            offset=self.offset,
+            field_static_type_index=self.static_index,
+            frozen=field.frozen,
+            metadata=self.metadata,
+            getter=getter,
+            setter=setter,
+            ty=field._ty_schema,
+            c_init=field.init,
+            c_kw_only=bool(field.kw_only),
+            c_has_default=bool(self.flags & _HAS_DEFAULT),
+            c_default=field.default,
+            c_default_factory=field.default_factory,
+            c_repr=field.repr,
+            c_compare=field.compare,
+            c_hash=bool(field.hash),
+            c_structural_eq=field.structural_eq,
+        )
+
+
+def register_fields(
+    type_info: TypeInfo, fields: Sequence[Any], structure_kind: int | None
+) -> list[TypeField]:
+    """Place the fields behind those of the parent and enter them in the type table."""
+    end = _start_offset(type_info.parent_type_info)
+    placed = []
+    for field in fields:
+        layout = _LAYOUTS.get(field._ty_schema.origin, _OBJECT_LAYOUT)
+        size, alignment, _ = layout
+        offset = _round_up(end, alignment)
+        placed.append(_Placed(field, offset, layout))
+        end = offset + size
+    total_size = _round_up(end, 8)
+    registered = [place.register(type_info.type_index) for place in placed]
+    core._get_global_func("ffi._PyClassRegisterTypeAttrColumns", False)(
+        type_info.type_index, total_size
+    )
+    type_info._total_size = total_size
+    if structure_kind:
+        core._register_type_metadata(type_info.type_index, structure_kind, total_size)
+    return registered
+
+
+def convert_value(schema: Any, value: Any) -> Any:
+    """Convert a value for a field of that schema; the error says only what is wrong with it."""
+    return value

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the annotations of a class body to its fields.
+
+A class may name classes that do not exist yet. Then nothing is decided: `resolve_hints` returns
+None and the caller tries again when more classes are known.
+"""
+
+from __future__ import annotations
+
+import sys
+import typing
+from typing import Any, ClassVar, ForwardRef
+
+from .. import core
+from .field import KW_ONLY, Field, _evaluated_annotations, field, init_property
+
+# Module name -> class name -> the class defined there last.
+classes_of_module: dict[str, dict[str, type]] = {}
+
+
+def remember_class(cls: type) -> None:
+    """Let annotations of later classes find `cls` by its name."""
+    classes_of_module.setdefault(cls.__module__, {})[cls.__name__] = cls
+
+
+def forget_class(cls: type) -> None:
+    """Undo `remember_class`, unless the name means another class by now."""
+    known = classes_of_module.get(cls.__module__, {})
+    if known.get(cls.__name__) is cls:
+        del known[cls.__name__]
+
+
+def field_owners(cls: type, parent: type) -> list[type]:
+    """Return the classes whose annotations are fields of `cls`, the most basic one first.
+
+    What the registered parent stands for is not repeated; unregistered classes in between and
+    mixins count as part of `cls`.
+    """
+    inherited = set(parent.__mro__)
+    bases = [b for b in reversed(cls.__mro__) if b is not object and b not in inherited]
+    return [base for base in bases if _evaluated_annotations(base)]
+
+
+def is_kw_only_marker(annotation: Any) -> bool:
+    """Say whether an annotation is ``KW_ONLY``, evaluated or as text."""
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
+    if isinstance(annotation, str):
+        return annotation == "KW_ONLY" or annotation.endswith(".KW_ONLY")
+    return annotation is KW_ONLY
+
+
+def module_globals(cls: type, default: type | None = None) -> dict[str, Any]:
+    """Return the globals of the module that defines `cls`."""
+    module = sys.modules.get(cls.__module__)
+    if module is None and default is not None:
+        module = sys.modules.get(default.__module__)
+    return vars(module) if module is not None else {}
+
+
+def _namespaces(cls: type, owners: list[type]) -> list[dict[str, Any]]:
+    """Return what names can mean besides the module's globals: first nearby, then everywhere."""
+    near: dict[str, Any] = dict(classes_of_module.get(cls.__module__, {}))
+    near.update({owner.__name__: owner for owner in owners})
+    near[cls.__name__] = cls
+    far: dict[str, Any] = {}
+    for table in list(classes_of_module.values()):
+        far.update(table)
+    return [near, {**far, **near}]
+
+
+def _evaluate(annotations: dict[str, Any], names: dict[str, Any], scope: dict[str, Any]) -> Any:
+    # A class of its own, so that get_type_hints looks at these annotations and no inherited ones.
+    holder = type("holder", (), {"__annotations__": annotations})
+    extras = sys.version_info >= (3, 11)
+    return typing.get_type_hints(holder, scope, names, include_extras=extras)
+
+
+def resolve_hints(cls: type, owners: list[type]) -> list[dict[str, Any]] | None:
+    """Evaluate the annotations of each owner, or return None if some name is not known yet."""
+    for names in _namespaces(cls, owners):
+        try:
+            return [
+                _evaluate(
+                    {
+                        name: annotation
+                        for name, annotation in _evaluated_annotations(owner).items()
+                        if not is_kw_only_marker(annotation)
+                    },
+                    names,
+                    module_globals(owner, cls),
+                )
+                for owner in owners
+            ]
+        except (NameError, AttributeError):
+            continue
+    return None
+
+
+def unresolved(cls: type, owners: list[type]) -> list[str]:
+    """Say which annotations cannot be evaluated, and why."""
+    names = _namespaces(cls, owners)[-1]
+    problems = []
+    for owner in owners:
+        for name, annotation in _evaluated_annotations(owner).items():
+            text = getattr(annotation, "__forward_arg__", annotation)
+            if not isinstance(text, str) or is_kw_only_marker(text):
+                continue
+            try:
+                _evaluate({name: annotation}, names, module_globals(owner, cls))
+            except Exception as error:
+                problems.append(f"{name}: {text} ({error})")
+    return problems
+
+
+def is_class_var(hint: Any) -> bool:
+    """Say whether a hint marks a class attribute."""
+    return hint is ClassVar or typing.get_origin(hint) is ClassVar
+
+
+class FieldPlan:
+    """The own fields of a class, found but not registered: the class is untouched so far."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Field] = {}
+        self.init_properties: dict[str, Any] = {}
+        self.marker_names: list[str] = []
+
+    @property
+    def consumed_names(self) -> list[str]:
+        """Names of class attributes that the fields replace."""
+        return [*self.marker_names, *self.fields]
+
+
+def plan_fields(
+    cls: type, owners: list[type], hints: list[dict[str, Any]], *, frozen: bool, kw_only: bool
+) -> FieldPlan:
+    """Make the fields of `cls` from the evaluated annotations of its owners."""
+    plan = FieldPlan()
+    after_marker = False
+    for owner, owner_hints in zip(owners, hints, strict=True):
+        for name, annotation in _evaluated_annotations(owner).items():
+            if is_kw_only_marker(annotation):
+                after_marker = True
+                plan.marker_names.append(name)
+                continue
+            hint = owner_hints[name]
+            if is_class_var(hint):
+                continue
+            made = _make_field(plan, owner, cls, name)
+            made.name = name
+            made.type = hint
+            made._ty_schema = core.TypeSchema.from_annotation(hint)
+            if made.kw_only is None:
+                made.kw_only = after_marker or kw_only
+            if frozen:
+                made.frozen = True
+            if made.hash is None:
+                made.hash = made.compare
+            plan.fields[name] = made  # a second annotation keeps the place of the first
+    return plan
+
+
+def _make_field(plan: FieldPlan, owner: type, cls: type, name: str) -> Field:
+    value = vars(owner).get(name, core.MISSING)
+    plan.init_properties.pop(name, None)
+    if isinstance(value, init_property):
+        plan.init_properties[name] = value.func
+        return field(init=False, repr=False, hash=False, compare=False, structural_eq="ignore")
+    if isinstance(value, Field):
+        return value if owner is cls else value._copy()
+    return field() if value is core.MISSING else field(default=value)

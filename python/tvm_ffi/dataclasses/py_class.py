@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes defined in Python whose objects live in C++.
+
+>>> import tvm_ffi
+>>> from tvm_ffi.dataclasses import py_class
+>>> @py_class("doc.py_class.Node")
+... class Node(tvm_ffi.Object):
+...     name: str
+...     next: "Node | None" = None
+>>> first = Node("a", Node("b"))
+>>> first.next is first.next
+True
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+from inspect import Parameter, signature
+from threading import RLock
+from typing import Any
+
+from .. import core
+from .._dunder import _chain_fields, _install_dataclass_dunders
+from ..core import MISSING
+from ..registry import _add_class_attrs
+from . import _resolve_fields as _resolve
+from .c_class import _HOOK_NAMES
+from .field import Field, TypeSchema, _keep_value, dataclass_transform, field
+
+__all__ = [
+    "MISSING",
+    "Field",
+    "TypeSchema",
+    "field",
+    "method",
+    "on_fields_resolved",
+    "py_class",
+]
+
+_T = typing.TypeVar("_T")
+_STRUCTURAL_KINDS = {
+    None: 0,
+    "tree": 1,
+    "var": 2,
+    "dag": 3,
+    "const-tree": 4,
+    "singleton": 5,
+}
+# Decorating a class writes tables of the whole process and may finish other classes.
+_lock = RLock()
+# Classes whose annotations could not be evaluated yet, in the order they were decorated.
+_pending: list[Any] = []
+
+
+@dataclass_transform(
+    eq_default=False,
+    order_default=False,
+    field_specifiers=(Field, field),
+    converter=_keep_value,
+)
+def py_class(
+    cls_or_type_key: Any = None,
+    /,
+    *,
+    type_key: str | None = None,
+    frozen: bool = False,
+    init: bool = True,
+    repr: bool = True,
+    eq: bool = False,
+    order: bool = False,
+    unsafe_hash: bool = False,
+    match_args: bool = True,
+    kw_only: bool = False,
+    structural_eq: str | None = "tree",
+    slots: bool = True,
+) -> Any:
+    """Register the decorated class as a type of its own; its annotations become fields.
+
+    The key of the type is given or made of module and name. Annotations may name classes that are
+    defined later; until then the class cannot be instantiated. `slots` changes nothing.
+
+    >>> import tvm_ffi
+    >>> from tvm_ffi.dataclasses import KW_ONLY, py_class
+    >>> @py_class("doc.py_class.Item", frozen=True, eq=True, unsafe_hash=True)
+    ... class Item(tvm_ffi.Object):
+    ...     label: str
+    ...     _: KW_ONLY
+    ...     weight: float = 1
+    >>> {Item("a"): 1}[Item("a", weight=1.0)]
+    1
+    """
+    if order and not eq:
+        raise ValueError("order=True requires eq=True")
+    if structural_eq not in _STRUCTURAL_KINDS:
+        known = sorted(kind for kind in _STRUCTURAL_KINDS if kind is not None)
+        raise ValueError(f"structural_eq must be one of {known} or None, got {structural_eq!r}")
+    arguments = {
+        "frozen": frozen,
+        "init": init,
+        "repr": repr,
+        "eq": eq,
+        "order": order,
+        "unsafe_hash": unsafe_hash,
+        "match_args": match_args,
+        "kw_only": kw_only,
+        "structural_eq": structural_eq,
+    }
+    if isinstance(cls_or_type_key, str):
+        type_key = cls_or_type_key
+    elif cls_or_type_key is not None and not isinstance(cls_or_type_key, type):
+        raise TypeError(f"py_class: expected str or type, got {type(cls_or_type_key)}")
+
+    def decorate(cls: Any) -> Any:
+        key = type_key if type_key is not None else f"{cls.__module__}.{cls.__qualname__}"
+        with _lock:
+            _define(cls, key, arguments)
+        return cls
+
+    return decorate(cls_or_type_key) if isinstance(cls_or_type_key, type) else decorate
+
+
+def method(fn: _T) -> _T:
+    """Make a function of a `py_class` body a method that C++ can call by name.
+
+    >>> import tvm_ffi
+    >>> from tvm_ffi.dataclasses import py_class
+    >>> @py_class("doc.method.Counter")
+    ... class Counter(tvm_ffi.Object):
+    ...     start: int
+    ...     @tvm_ffi.method
+    ...     def shifted(self, by: int) -> int:
+    ...         return self.start + by
+    >>> Counter.__tvm_ffi_type_info__.methods[0].func(Counter(1), 2)
+    3
+    """
+    if isinstance(fn, classmethod):
+        raise TypeError(
+            "@tvm_ffi.method: @classmethod is not supported, because C++ has no class to pass; "
+            "use a plain function or a staticmethod."
+        )
+    target: Any = fn.__func__ if isinstance(fn, staticmethod) else fn
+    if not callable(target):
+        raise TypeError(f"@tvm_ffi.method: expected a callable, got {type(fn).__name__}.")
+    target.__ffi_method__ = True
+    return fn
+
+
+# ---- registration -------------------------------------------------------------------------------
+
+
+class _Definition:
+    """A class on its way into the type table: first its key, then its fields."""
+
+    def __init__(self, cls: Any, info: core.TypeInfo, arguments: dict[str, Any]) -> None:
+        self.cls = cls
+        self.info = info
+        self.arguments = arguments
+        assert info.parent_type_info is not None
+        self.parent = info.parent_type_info
+        self.owners = _resolve.field_owners(cls, _class_of(self.parent))
+        # While the class is deferred, the user's __init__ waits here.
+        self.user_init = vars(cls).get("__init__", MISSING)
+        self.is_deferred = False
+
+    def finish(self) -> bool:
+        """Register the fields if every annotation can be evaluated; False if it cannot."""
+        if self.parent.fields is None and not _finish_parent(self.parent):
+            return False
+        hints = _resolve.resolve_hints(self.cls, self.owners)
+        if hints is None:
+            return False
+        self._install(hints)
+        return True
+
+    def defer(self) -> None:
+        """Wait for classes to come; constructing an object is the last chance."""
+        self.is_deferred = True
+        cls = self.cls
+
+        def __init__(self_: Any, *args: Any, **kwargs: Any) -> None:
+            with _lock:
+                if self in _pending:
+                    self._finish_or_give_up()
+            cls.__init__(self_, *args, **kwargs)
+
+        __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+        __init__.__module__ = cls.__module__
+        cls.__init__ = __init__
+        _pending.append(self)
+
+    def roll_back(self) -> None:
+        """Forget the class, so that the key can be used again."""
+        self._restore_init()
+        core._rollback_py_class(self.info)
+        _resolve.forget_class(self.cls)
+        for name in ("__tvm_ffi_type_info__", "__ffi_is_dataclass__"):
+            if name in vars(self.cls):
+                delattr(self.cls, name)
+
+    def _finish_or_give_up(self) -> None:
+        try:
+            if not self.finish():
+                problems = _resolve.unresolved(self.cls, self.owners)
+                raise TypeError(
+                    f"Cannot instantiate {self.cls.__name__}: unresolved forward references: "
+                    f"{problems}"
+                )
+        except BaseException:
+            _pending.remove(self)
+            self.roll_back()
+            raise
+        _pending.remove(self)
+        _retry_pending()
+
+    def _restore_init(self) -> None:
+        if not self.is_deferred:
+            return
+        self.is_deferred = False
+        if self.user_init is MISSING:
+            del self.cls.__init__
+        else:
+            self.cls.__init__ = self.user_init
+
+    def _install(self, hints: list[dict[str, Any]]) -> None:
+        cls, info, arguments = self.cls, self.info, self.arguments
+        plan = _resolve.plan_fields(
+            cls,
+            self.owners,
+            hints,
+            frozen=arguments["frozen"],
+            kw_only=arguments["kw_only"],
+        )
+        fields = list(plan.fields.values())
+        # Everything that can be wrong with the class is found before the type table sees it.
+        _check_parameter_names(self.parent, fields)
+        methods = _collect_py_methods(cls, _resolve.module_globals(cls))
+        for name in plan.consumed_names:
+            if name in vars(cls):
+                delattr(cls, name)
+        if plan.init_properties:
+            cls.__ffi_init_property_funcs__ = plan.init_properties
+        self._restore_init()
+        _register(info, fields, methods)
+
+
+def on_fields_resolved(type_info: core.TypeInfo, resolved_fields: list[Field]) -> None:
+    """Register the fields of a class whose annotations have been evaluated, and complete it."""
+    methods = _collect_py_methods(type_info.type_cls, _resolve.module_globals(_class_of(type_info)))
+    _register(type_info, resolved_fields, methods)
+
+
+def _register(info: core.TypeInfo, fields: list[Field], methods: Any) -> None:
+    cls: Any = info.type_cls
+    arguments = info._decorator_args
+    info._register_fields(fields, _STRUCTURAL_KINDS[arguments["structural_eq"]])
+    for type_field, described in zip(info.fields or (), fields, strict=True):
+        type_field.dataclass_field = described
+    info._register_py_methods(methods, frozenset(_HOOK_NAMES))
+    _add_class_attrs(cls, info, _HOOK_NAMES)
+    wanted = ("init", "repr", "eq", "order", "unsafe_hash", "match_args")
+    _install_dataclass_dunders(
+        cls, py_class_mode=True, **{name: arguments[name] for name in wanted}
+    )
+
+
+def _define(cls: Any, key: str, arguments: dict[str, Any]) -> None:
+    parent = _registered_parent(cls)
+    if parent is None:
+        raise TypeError(
+            f"{cls.__name__} must inherit from a registered FFI Object type (e.g. tvm_ffi.Object)"
+        )
+    info = core._register_py_class(parent, key, cls)
+    cls.__tvm_ffi_type_info__ = info
+    info._decorator_args = arguments
+    _resolve.remember_class(cls)
+    definition = _Definition(cls, info, arguments)
+    try:
+        is_complete = definition.finish()
+        if not is_complete:
+            definition.defer()
+    except BaseException:
+        definition.roll_back()
+        raise
+    cls.__ffi_is_dataclass__ = True
+    if is_complete:
+        _retry_pending()
+
+
+def _registered_parent(cls: type) -> core.TypeInfo | None:
+    for base in cls.__mro__[1:]:
+        info = core._type_cls_to_type_info(base) or vars(base).get("__tvm_ffi_type_info__")
+        if info is not None:
+            return info
+    return None
+
+
+def _class_of(info: core.TypeInfo) -> type:
+    return info.type_cls if info.type_cls is not None else core.Object
+
+
+def _finish_parent(parent: core.TypeInfo) -> bool:
+    for definition in _pending:
+        if definition.info is parent:
+            if not definition.finish():
+                return False
+            _pending.remove(definition)
+            return True
+    return False
+
+
+def _retry_pending() -> None:
+    """Finish every class whose annotations can be evaluated by now.
+
+    What is wrong with such a class is reported when somebody uses it, not to the author of the
+    class that happened to come next.
+    """
+    progress = True
+    while progress:
+        progress = False
+        for definition in list(_pending):
+            try:
+                is_complete = definition in _pending and definition.finish()
+            except Exception:
+                continue
+            if is_complete:
+                _pending.remove(definition)
+                progress = True
+
+
+def _check_parameter_names(parent: core.TypeInfo, fields: list[Field]) -> None:
+    seen = {f.name for f in _chain_fields(parent) if f.c_init}
+    for own in fields:
+        if own.init and own.name in seen:
+            raise ValueError(f"duplicate parameter name: {own.name!r}")
+
+
+# ---- hooks and methods --------------------------------------------------------------------------
+
+
+def _collect_py_methods(cls: Any, globalns: dict[str, Any] | None = None) -> Any:
+    """Return the hooks and marked methods of a class body as (name, value, is_static), or None.
+
+    With `globalns` each has a fourth item: the metadata of a method as JSON, None for a hook.
+    """
+    found = []
+    for name, value in vars(cls).items():
+        is_hook = name in _HOOK_NAMES
+        function = getattr(value, "__func__", value)
+        if not is_hook and getattr(function, "__ffi_method__", False) is not True:
+            continue
+        if isinstance(value, classmethod):
+            raise TypeError(
+                f"@py_class({cls.__name__!r}): {name!r} is wrapped by @classmethod, "
+                "which C++ cannot call; use a plain function or a staticmethod"
+            )
+        is_static = isinstance(value, staticmethod)
+        item: tuple[Any, ...] = (name, function, is_static)
+        if globalns is not None:
+            metadata = None if is_hook else _method_metadata(cls, function, is_static, globalns)
+            item = (*item, metadata)
+        found.append(item)
+    return found or None
+
+
+def _method_metadata(cls: Any, function: Any, is_static: bool, globalns: dict[str, Any]) -> str:
+    return json.dumps({"type_schema": _method_schema(cls, function, is_static, globalns)})
+
+
+def _method_schema(
+    cls: Any, function: Any, is_static: bool, globalns: dict[str, Any]
+) -> dict[str, Any]:
+    unknown = {"type": "Callable"}
+    try:
+        parameters = list(signature(function).parameters.values())
+        names = _resolve._namespaces(cls, [cls])[-1]
+        hints = typing.get_type_hints(function, globalns, names)
+    except Exception:
+        return unknown  # a signature nobody can describe; the method itself still works
+    if any(
+        p.kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        for p in parameters
+    ):
+        return unknown
+
+    def schema(name: str) -> dict[str, Any]:
+        return core.TypeSchema.from_annotation(hints.get(name, Any)).to_json()
+
+    arguments = [schema("return")]
+    if not is_static:
+        arguments.append({"type": cls.__tvm_ffi_type_info__.type_key})
+        parameters = parameters[1:]
+    return {"type": "Callable", "args": [*arguments, *(schema(p.name) for p in parameters)]}
