@@ -360,7 +360,11 @@ inline guard_ref(w) {
 }
 
 inline activate(w) {  // word locked and Inactive(w): everything but the publication
+#ifdef FT
   atomic { hnd[w] != DORMLOCK -> assert(hnd[w] == DORM); hnd[w] = LIVE; wgen[w] = hgen }
+#else  // nobody settles (H lives) or promotes (the GIL): no need to look at the lock
+  atomic { assert(hnd[w] == DORM); hnd[w] = LIVE; wgen[w] = hgen }
+#endif
 #ifndef M_FINALIZED_NOT_CLEARED
   fin[w] = 0;
 #endif

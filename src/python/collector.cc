@@ -178,7 +178,7 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
   if (TVM_FFI_PREDICT_FALSE(learning) && subtracting_visitor == nullptr)
     subtracting_visitor = visit;
   Py_VISIT(Py_TYPE(self));
-  if (PyType_IsSubtype(Py_TYPE(self), types.function)) {
+  if (IsFunctionClass(Py_TYPE(self))) {
     Py_VISIT(reinterpret_cast<FunctionWrapper*>(self)->dict);
   }
   bool counts = visit == subtracting_visitor && IsCollecting(self);

@@ -120,16 +120,34 @@ inline void AddGCRefs(PyObject* obj, Py_ssize_t n) {
   obj->ob_tid += static_cast<uintptr_t>(n);
 }
 inline bool IsCollecting(PyObject*) { return true; }
+inline bool IsTracked(PyObject* obj) { return PyObject_GC_IsTracked(obj) != 0; }
 #else
 // The two words before a GC object: next, and prev with two flag bits (finalized, collecting) below
 // the collector's count.
 inline uintptr_t* GCPrev(PyObject* obj) { return reinterpret_cast<uintptr_t*>(obj) - 1; }
 inline void ClearFinalized(PyObject* obj) { *GCPrev(obj) &= ~static_cast<uintptr_t>(1); }
 inline bool IsCollecting(PyObject* obj) { return (*GCPrev(obj) & 2) != 0; }
+inline bool IsTracked(PyObject* obj) { return reinterpret_cast<uintptr_t*>(obj)[-2] != 0; }
 inline void AddGCRefs(PyObject* obj, Py_ssize_t n) {
   *GCPrev(obj) += static_cast<uintptr_t>(n) << 2;
 }
 #endif
+
+// Runs finalize(), which may resurrect obj, as CPython would from tp_dealloc. True if obj lives on.
+// With the GIL by hand: a third of the instructions, and no mark that this object was finalised.
+template <typename Finalize>
+inline bool FinalizeFromDealloc(PyObject* obj, Finalize&& finalize) {
+#if defined(Py_GIL_DISABLED) || defined(Py_DEBUG) || defined(Py_TRACE_REFS)
+  (void)finalize;
+  return PyObject_CallFinalizerFromDealloc(obj) < 0;
+#else
+  Py_SET_REFCNT(obj, 1);
+  finalize();
+  Py_ssize_t others = Py_REFCNT(obj) - 1;
+  Py_SET_REFCNT(obj, others);
+  return others != 0;
+#endif
+}
 
 // ---- threads
 // --------------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ const tie::AdoptedTable* Runtime::adopted_table = nullptr;
 namespace {
 
 // State that a dormant wrapper must keep visible to the collector: a __dict__, slots of a subclass.
-bool HasState(Wrapper* w) {
-  PyTypeObject* type = Py_TYPE(AsObject(w));
+bool HasState(PyTypeObject* type) {
   if (HasInstanceDict(type)) return true;
   PyTypeObject* base = type;
   while ((base->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && base->tp_base != nullptr &&
@@ -33,6 +32,21 @@ bool HasState(Wrapper* w) {
   }
   // The first type that added storage: one of ours, or a class with slots.
   return base != types.object && base != types.container && base != types.function;
+}
+
+void DeallocWrapper(PyObject* self);
+
+// Lets instances of a class that adds nothing to a wrapper die in DeallocWrapper itself, without
+// the detour through CPython's general way for Python classes. Subclasses find it there as their
+// base's.
+void InstallDealloc(PyTypeObject* cls) {
+  bool by_cpython = (cls->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && cls->tp_finalize != nullptr;
+  if (by_cpython && !IsFunctionClass(cls) && !HasState(cls)) cls->tp_dealloc = DeallocWrapper;
+}
+
+// Then it has no state either.
+bool DiesByHand(PyTypeObject* cls) {
+  return cls->tp_dealloc == DeallocWrapper && !IsFunctionClass(cls);
 }
 
 int DrainFromPendingCall(void*) {
@@ -57,18 +71,21 @@ void Runtime::Pause(int attempt) {
 void Runtime::OnDormant(Wrapper* w) {
   ++counters.dormant;
 #ifndef Py_DEBUG
-  if (w->weakrefs == nullptr && !HasState(w)) PyObject_GC_UnTrack(AsObject(w));
+  PyTypeObject* type = Py_TYPE(AsObject(w));
+  if (w->weakrefs == nullptr && (DiesByHand(type) || !HasState(type))) {
+    PyObject_GC_UnTrack(AsObject(w));
+  }
 #endif
 }
 
 void Runtime::OnActive(Wrapper* w) {
   --counters.dormant;
-  if (!PyObject_GC_IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
+  if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
 }
 
 void Runtime::OnGone(Wrapper* w) {
   // CPython goes on to destroy it and takes it for tracked.
-  if (!PyObject_GC_IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
+  if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
 }
 
 // ---- classes by type index
@@ -95,6 +112,7 @@ void SetClassOfIndex(int32_t type_index, PyTypeObject* cls) {
   auto i = static_cast<size_t>(type_index);
   if (i >= table.size()) table.resize(i + 1, nullptr);
   Py_XINCREF(cls);
+  if (cls != nullptr) InstallDealloc(cls);
   PyTypeObject* old = table[i];
   table[i] = cls;
   Py_XDECREF(old);
@@ -122,8 +140,7 @@ Wrapper* AllocateWrapper(PyTypeObject* cls) {
   Wrapper* w = AsWrapper(obj);
   new (&w->handle) tie::Handle(tie::kEmpty);
   ++counters.wrappers;
-  if (PyType_IsSubtype(cls, types.function))
-    InitFunctionWrapper(reinterpret_cast<FunctionWrapper*>(w));
+  if (IsFunctionClass(cls)) InitFunctionWrapper(reinterpret_cast<FunctionWrapper*>(w));
   return w;
 }
 
@@ -202,28 +219,29 @@ void FinalizeWrapper(PyObject* self) {
 }
 
 int ClearWrapper(PyObject* self) {
-  if (PyType_IsSubtype(Py_TYPE(self), types.function)) {
-    Py_CLEAR(reinterpret_cast<FunctionWrapper*>(self)->dict);
-  }
+  if (IsFunctionClass(Py_TYPE(self))) Py_CLEAR(reinterpret_cast<FunctionWrapper*>(self)->dict);
   Engine::Discard(AsWrapper(self));
   return 0;
 }
 
-}  // namespace
+// The finaliser of an instance that dies by hand, unless its class has one of its own (__del__).
+// True if it lives on: it is dormant, or __del__ kept it.
+bool LivesOn(PyObject* self) {
+  if (TVM_FFI_PREDICT_FALSE(Py_TYPE(self)->tp_finalize != FinalizeWrapper)) {
+    return PyObject_CallFinalizerFromDealloc(self) < 0;
+  }
+  return FinalizeFromDealloc(self, [self] { Engine::Drop(AsWrapper(self)); });
+}
 
 void DeallocWrapper(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Wrapper* w = AsWrapper(self);
-  // For a type without Python subclass nobody has called the finaliser yet.
-  if (type->tp_dealloc == DeallocWrapper && PyObject_CallFinalizerFromDealloc(self) < 0) {
-    return;  // dormant
-  }
+  // For other classes CPython has called the finaliser already.
+  if (type->tp_dealloc == DeallocWrapper && LivesOn(self)) return;
   PyObject_GC_UnTrack(self);
   if (w->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
   Engine::Discard(w);
-  if (PyType_IsSubtype(type, types.function)) {
-    Py_CLEAR(reinterpret_cast<FunctionWrapper*>(self)->dict);
-  }
+  if (IsFunctionClass(type)) Py_CLEAR(reinterpret_cast<FunctionWrapper*>(self)->dict);
   --counters.wrappers;
   // A handle is gone only if its wrapper was dormant when the object died.
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
@@ -233,8 +251,6 @@ void DeallocWrapper(PyObject* self) {
   Engine::list().Drain();
   DrainReleases();
 }
-
-namespace {
 
 PyObject* GetCHandle(PyObject* self, PyObject*) {
   return PyLong_FromSize_t(PeekHandle(AsWrapper(self)));

@@ -70,6 +70,11 @@ struct Types {
 extern Types types;
 extern PyObject* core_module;  // borrowed for the life of the process
 
+// Functions alone can be called without a tuple, and so can their Python subclasses.
+inline bool IsFunctionClass(PyTypeObject* cls) {
+  return cls->tp_vectorcall_offset == offsetof(FunctionWrapper, vectorcall);
+}
+
 inline bool IsWrapper(PyObject* obj) { return PyObject_TypeCheck(obj, types.object); }
 
 // How many wrappers there are, for tying.stats(). Changed by attached threads only, so with the GIL

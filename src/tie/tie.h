@@ -357,7 +357,12 @@ class Tie : private TieSteps<R> {
 
   // Inactive(W), word locked, caller owns a strong reference: everything but the publication.
   static void Activate(Wrapper* w, TVMFFIObject* h) {
-    SwapDormant(w, reinterpret_cast<uintptr_t>(h));
+    // H lives, so nobody settles, and with the GIL nobody promotes meanwhile: a store will do.
+    if (R::kFreeThreaded) {
+      SwapDormant(w, reinterpret_cast<uintptr_t>(h));
+    } else {
+      At::Store(R::HandleOf(w), reinterpret_cast<uintptr_t>(h));
+    }
     R::ClearFinalized(w);
     R::EnableTryIncRef(w);
     R::OnActive(w);
