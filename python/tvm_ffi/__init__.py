@@ -56,10 +56,38 @@ if not _is_config_mode():
         module,
         registry,
         serialization,
+        stream,
         structural,
         tying,
     )
     from ._convert import convert, convert_func
+    from ._dtype import bfloat16 as bfloat16
+    from ._dtype import bool as bool
+    from ._dtype import dtype
+    from ._dtype import float4_e2m1fn as float4_e2m1fn
+    from ._dtype import float4_e2m1fnx2 as float4_e2m1fnx2
+    from ._dtype import float6_e2m3fn as float6_e2m3fn
+    from ._dtype import float6_e3m2fn as float6_e3m2fn
+    from ._dtype import float8_e3m4 as float8_e3m4
+    from ._dtype import float8_e4m3 as float8_e4m3
+    from ._dtype import float8_e4m3b11fnuz as float8_e4m3b11fnuz
+    from ._dtype import float8_e4m3fn as float8_e4m3fn
+    from ._dtype import float8_e4m3fnuz as float8_e4m3fnuz
+    from ._dtype import float8_e5m2 as float8_e5m2
+    from ._dtype import float8_e5m2fnuz as float8_e5m2fnuz
+    from ._dtype import float8_e8m0fnu as float8_e8m0fnu
+    from ._dtype import float16 as float16
+    from ._dtype import float32 as float32
+    from ._dtype import float64 as float64
+    from ._dtype import int8 as int8
+    from ._dtype import int16 as int16
+    from ._dtype import int32 as int32
+    from ._dtype import int64 as int64
+    from ._dtype import uint8 as uint8
+    from ._dtype import uint16 as uint16
+    from ._dtype import uint32 as uint32
+    from ._dtype import uint64 as uint64
+    from ._tensor import Device, DLDeviceType, Shape, Tensor, device, from_dlpack
     from .container import Array, Dict, List, Map
     from .core import CContainerBase as CContainerBase
     from .core import Function, Object, ObjectConvertible
@@ -73,6 +101,7 @@ if not _is_config_mode():
         register_object,
         remove_global_func,
     )
+    from .stream import StreamContext, get_raw_stream, use_raw_stream, use_torch_stream
     from .structural import (
         DefRegionKind,
         StructuralKey,
@@ -89,7 +118,9 @@ if not _is_config_mode():
     __all__ += [
         "LIB",
         "Array",
+        "DLDeviceType",
         "DefRegionKind",
+        "Device",
         "Dict",
         "Function",
         "List",
@@ -97,8 +128,11 @@ if not _is_config_mode():
         "Module",
         "Object",
         "ObjectConvertible",
+        "Shape",
+        "StreamContext",
         "StructuralKey",
         "StructuralVisitor",
+        "Tensor",
         "VisitInterrupt",
         "WalkOrder",
         "WalkResult",
@@ -108,10 +142,14 @@ if not _is_config_mode():
         "convert_func",
         "core",
         "dataclasses",
+        "device",
+        "dtype",
         "error",
+        "from_dlpack",
         "get_first_structural_mismatch",
         "get_global_func",
         "get_global_func_metadata",
+        "get_raw_stream",
         "init_ffi_api",
         "load_module",
         "method",
@@ -122,10 +160,13 @@ if not _is_config_mode():
         "registry",
         "remove_global_func",
         "serialization",
+        "stream",
         "structural",
         "structural_equal",
         "structural_hash",
         "structural_walk",
         "system_lib",
         "tying",
+        "use_raw_stream",
+        "use_torch_stream",
     ]

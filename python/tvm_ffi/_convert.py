@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import numbers
+import sys
 
-from . import container, core
+from . import _dtype, container, core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["convert", "convert_func"]
 
-_UNCHANGED = (core.Object, core.PyNativeObject, bool, numbers.Number, ctypes.c_void_p)
+_UNCHANGED = (
+    core.Object,
+    core.PyNativeObject,
+    bool,
+    numbers.Number,
+    ctypes.c_void_p,
+    _dtype.dtype,
+)
 _PASSED_BY_PROTOCOL = (
     "__cuda_stream__",
     "__tvm_ffi_opaque_ptr__",
@@ -34,7 +42,8 @@ def convert(value: Any) -> Any:
     """Return the FFI value for a Python value; what is one already comes back unchanged.
 
     Lists and tuples become `Array`, dicts `Map`, `str` and `bytes` their FFI forms, callables
-    `Function`, exceptions `core.Error`; anything unknown is carried as it is by an opaque object.
+    `Function`, exceptions `core.Error`, tensors of other libraries `Tensor`, their element types
+    `dtype`; anything unknown is carried as it is by an opaque object.
 
     >>> import tvm_ffi
     >>> add = tvm_ffi.convert(lambda a, b: a + b)
@@ -43,7 +52,9 @@ def convert(value: Any) -> Any:
     """
     if value is None or isinstance(value, _UNCHANGED):
         return value
-    if isinstance(value, (core.Function, core.Error, core.OpaquePyObject)):
+    if isinstance(value, (core.Function, core.Error, core.OpaquePyObject, core.Tensor)):
+        return value
+    if isinstance(value, (core.Device, core.DataType)):
         return value
     if isinstance(value, (tuple, list)):
         return container.Array(value)
@@ -57,6 +68,14 @@ def convert(value: Any) -> Any:
         return _asobject(value)
     if callable(value):
         return core._convert_to_ffi_func(value)
+    if hasattr(value, "__dlpack__"):
+        return core.from_dlpack(value)
+    if _is_instance_of_loaded(value, "torch", "dtype"):
+        return core._convert_torch_dtype_to_ffi_dtype(value)
+    if _is_instance_of_loaded(value, "numpy", "dtype"):
+        return core._convert_numpy_dtype_to_ffi_dtype(value)
+    if hasattr(value, "__dlpack_data_type__"):
+        return _dtype.dtype.from_dlpack_data_type(value.__dlpack_data_type__())
     if isinstance(value, Exception):
         return core._convert_to_ffi_error(value)
     if hasattr(value, "__tvm_ffi_object__"):
@@ -64,6 +83,12 @@ def convert(value: Any) -> Any:
     if any(hasattr(value, name) for name in _PASSED_BY_PROTOCOL):
         return value
     return core._convert_to_opaque_object(value)
+
+
+def _is_instance_of_loaded(value: Any, module: str, name: str) -> bool:
+    """Tell whether `value` is an instance of a class of a library that somebody has imported."""
+    cls = getattr(sys.modules.get(module), name, None)
+    return isinstance(cls, type) and isinstance(value, cls)
 
 
 def _asobject(value: core.ObjectConvertible) -> core.CObject:

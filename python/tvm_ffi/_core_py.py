@@ -835,12 +835,19 @@ def install(core_module: Any) -> None:
     core.CObject.__setstate__ = _object_setstate
     core.CObject.__reduce__ = _object_reduce
     for type_index, cls in (
+        (5, core.DataType),
+        (6, core.Device),
         (64, Object),
         (65, String),
         (66, Bytes),
         (67, core.Error),
         (68, core.Function),
+        (70, core.Tensor),
     ):
         _register_object_by_index(type_index, cls)
     core._set_class_of_index(74, core.OpaquePyObject)
     core._set_fallback_hook(_fallback_class)
+
+    from . import _frameworks
+
+    _frameworks.install()

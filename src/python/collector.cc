@@ -38,6 +38,8 @@ bool Uses(const InFlight* flight, TVMFFIObject* h) {
 }
 
 bool IsInFlight(TVMFFIObject* h) {
+  // Threads that came back too late died with their flights, whose memory is gone.
+  if (IsFinalizing()) return true;
   for (InFlight* f = flights.next; f != &flights; f = f->next) {
     if (Uses(f, h)) return true;
   }
@@ -151,6 +153,10 @@ class EdgeWalk {
 
 void EnterFlight(InFlight* flight) {
   flight->pins = nullptr;
+  if (TVM_FFI_PREDICT_FALSE(IsFinalizing())) {  // alone, and the list is not to be touched
+    flight->prev = flight->next = flight;
+    return;
+  }
   flight->prev = &flights;
   flight->next = flights.next;
   flights.next->prev = flight;
@@ -166,6 +172,7 @@ void LeaveFlight(InFlight* flight) {
 }
 
 void PinInFlight(TVMFFIObject* h) {
+  if (IsFinalizing()) return;
   for (InFlight* f = flights.next; f != &flights; f = f->next) {
     if (!Uses(f, h)) continue;
     if (f->pins == nullptr) f->pins = new std::vector<TVMFFIObject*>();

@@ -45,8 +45,13 @@ PyObject* IndexError(Py_ssize_t size, Py_ssize_t index) {
                       index);
 }
 
-PyObject* SeqElement(TVMFFISeqCell* seq, Py_ssize_t index) {
-  return FromBorrowedAny(static_cast<const TVMFFIAny*>(seq->data)[index]);
+// The framework whose tensors a container hands out, or NULL.
+const DLPackExchangeAPI* TagOf(PyObject* self) {
+  return reinterpret_cast<ContainerWrapper*>(self)->tag.load(std::memory_order_relaxed);
+}
+
+PyObject* SeqElement(PyObject* self, TVMFFISeqCell* seq, Py_ssize_t index) {
+  return FromBorrowedAny(static_cast<const TVMFFIAny*>(seq->data)[index], TagOf(self));
 }
 
 PyObject* SeqSlice(PyObject* self, TVMFFISeqCell* seq, PyObject* slice) {
@@ -60,7 +65,7 @@ PyObject* SeqSlice(PyObject* self, TVMFFISeqCell* seq, PyObject* slice) {
     seq = UseSeq(self);
     if (seq == nullptr) return nullptr;
     if (start >= seq->size) break;
-    Ref item = Ref::Steal(SeqElement(seq, start));
+    Ref item = Ref::Steal(SeqElement(self, seq, start));
     if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;
   }
   return list.release();
@@ -83,7 +88,7 @@ PyObject* SeqSubscript(PyObject* self, PyObject* key) {
   auto size = static_cast<Py_ssize_t>(seq->size);
   Py_ssize_t at = index < 0 ? index + size : index;
   if (TVM_FFI_PREDICT_FALSE(at < 0 || at >= size)) return IndexError(size, index);
-  return SeqElement(seq, at);
+  return SeqElement(self, seq, at);
 }
 
 PyObject* SeqItem(PyObject* self, Py_ssize_t index) {
@@ -91,7 +96,7 @@ PyObject* SeqItem(PyObject* self, Py_ssize_t index) {
   if (seq == nullptr) return nullptr;
   auto size = static_cast<Py_ssize_t>(seq->size);
   if (index < 0 || index >= size) return IndexError(size, index);
-  return SeqElement(seq, index);
+  return SeqElement(self, seq, index);
 }
 
 struct SeqIterator {
@@ -119,7 +124,7 @@ PyObject* SeqIterNext(PyObject* self) {
   if (it->owner == nullptr) return nullptr;
   TVMFFISeqCell* seq = UseSeq(it->owner);
   if (seq == nullptr) return nullptr;
-  if (it->next < it->end && it->next < seq->size) return SeqElement(seq, it->next++);
+  if (it->next < it->end && it->next < seq->size) return SeqElement(it->owner, seq, it->next++);
   Py_CLEAR(it->owner);
   return nullptr;
 }
@@ -248,7 +253,7 @@ PyObject* MapLookup(PyObject* self, PyObject* key, const Found& found, const Mis
 
 PyObject* MapSubscript(PyObject* self, PyObject* key) {
   return MapLookup(
-      self, key, [](const TVMFFIAny& value) { return FromBorrowedAny(value); },
+      self, key, [self](const TVMFFIAny& value) { return FromBorrowedAny(value, TagOf(self)); },
       []() -> PyObject* {
         PyErr_SetString(PyExc_KeyError, "key is not in Map");
         return nullptr;
@@ -267,7 +272,7 @@ PyObject* MapGetOr(PyObject* self, PyObject* args) {
   PyObject* fallback = Py_None;
   if (!PyArg_ParseTuple(args, "O|O", &key, &fallback)) return nullptr;
   return MapLookup(
-      self, key, [](const TVMFFIAny& value) { return FromBorrowedAny(value); },
+      self, key, [self](const TVMFFIAny& value) { return FromBorrowedAny(value, TagOf(self)); },
       [fallback] { return Py_NewRef(fallback); });
 }
 

@@ -19,6 +19,29 @@ namespace tether_py {
 // ---- Python -> Any
 // ------------------------------------------------------------------------------------
 
+// What the arguments of a call say about where it works: the framework whose tensors came in, and
+// the stream that is current for the first device that is not the CPU.
+struct CallContext {
+  const DLPackExchangeAPI* api;
+  int32_t device_type;  // -1: none
+  int32_t device_id;
+  void* stream;
+
+  void SetStream(DLDevice device, void* current) {
+    device_type = device.device_type;
+    device_id = device.device_id;
+    stream = current;
+  }
+  void FillGapsFrom(const CallContext& other) {
+    if (api == nullptr) api = other.api;
+    if (device_type == -1) {
+      device_type = other.device_type;
+      device_id = other.device_id;
+      stream = other.stream;
+    }
+  }
+};
+
 // Arguments of one call as borrowed values, and what must live until it returns.
 class Arguments {
  public:
@@ -35,6 +58,16 @@ class Arguments {
   bool AddAll(PyObject* const* args, Py_ssize_t n);
   TVMFFIAny* data() { return data_; }
   int32_t size() const { return size_; }
+
+  // NULL when no argument was a tensor or held one, which is nearly always.
+  CallContext* context() { return context_; }
+  CallContext* MutableContext() {
+    if (context_ == nullptr) {
+      context_storage_ = CallContext{nullptr, -1, 0, nullptr};
+      context_ = &context_storage_;
+    }
+    return context_;
+  }
 
   // For conversions: keep a value or a Python object until the call is over.
   void Keep(TVMFFIAny owned);
@@ -59,6 +92,8 @@ class Arguments {
   bool holds_something_ = false;  // anything below
   bool has_kept_value_ = false;
   TVMFFIAny kept_value_;  // the first kept value needs no allocation
+  CallContext* context_ = nullptr;
+  CallContext context_storage_;
   std::vector<TVMFFIAny>* more_values_ = nullptr;
   std::vector<Ref>* kept_objects_ = nullptr;
   std::vector<std::unique_ptr<Moved>>* moved_ = nullptr;
@@ -93,27 +128,30 @@ inline bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
   return true;
 }
 
-// One owned value. False with an error set.
-bool ToOwnedAny(PyObject* obj, ffi::Any* out);
+// One owned value. False with an error set. `nested_in`: of a container that is built for a call,
+// which learns what the value says about the call's context.
+bool ToOwnedAny(PyObject* obj, ffi::Any* out, Arguments* nested_in = nullptr);
 
 // ---- Any -> Python
 // ------------------------------------------------------------------------------------
 
+// `api`: tensors become tensors of that framework, and containers will hand out such tensors.
+
 // Everything that has a conversion of its own; the inline functions below come first.
-PyObject* FromOwnedAnySlow(const TVMFFIAny& value);
-PyObject* FromBorrowedAnySlow(const TVMFFIAny& value);
+PyObject* FromOwnedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
+PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
 
 // Takes over an owned value. NULL with an error set.
-inline PyObject* FromOwnedAny(const TVMFFIAny& value) {
+inline PyObject* FromOwnedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(value.v_obj);
   if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
-  return FromOwnedAnySlow(value);
+  return FromOwnedAnySlow(value, api);
 }
 // A value somebody else owns: arguments of a callback, elements of a container.
-inline PyObject* FromBorrowedAny(const TVMFFIAny& value) {
+inline PyObject* FromBorrowedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapBorrowed(value.v_obj);
   if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
-  return FromBorrowedAnySlow(value);
+  return FromBorrowedAnySlow(value, api);
 }
 
 // ---- functions
@@ -123,7 +161,7 @@ void InitFunctionWrapper(FunctionWrapper* w);
 // The Python callable inside a function made by this frontend, borrowed, or NULL.
 PyObject* CallableOf(TVMFFIObject* function);
 // A function object around a Python callable. NULL object with an error set.
-ffi::Function MakeCallback(PyObject* callable);
+ffi::Function MakeCallback(PyObject* callable, const DLPackExchangeAPI* api = nullptr);
 PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 
 // ---- errors

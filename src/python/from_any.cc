@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any -> Python.
-#include <tvm/ffi/dtype.h>
 #include <tvm/ffi/string.h>
 
-#include "convert.h"
+#include "tensor.h"
 
 namespace tether_py {
 
@@ -61,18 +60,6 @@ PyObject* FromString(TVMFFIObject* h) {
   return MakeNative(&PyBytes_Type, bytes_class, std::move(data), h);
 }
 
-// Values whose Python class lives in the package: the hook makes it from plain data.
-PyObject* FromHook(int32_t index, Ref payload) {
-  if (!payload) return nullptr;
-  Ref hooks = Ref::Steal(PyObject_GetAttrString(core_module, "_VALUE_HOOKS"));
-  if (!hooks) return nullptr;
-  Ref key = Ref::Steal(PyLong_FromLong(index));
-  if (!key) return nullptr;
-  PyObject* hook = PyDict_GetItemWithError(hooks.get(), key.get());
-  if (hook == nullptr) return PyErr_Occurred() ? nullptr : payload.release();
-  return PyObject_CallOneArg(hook, payload.get());
-}
-
 PyObject* FromPointer(void* ptr) {
   static PyObject* c_void_p = nullptr;
   if (c_void_p == nullptr) {
@@ -84,15 +71,6 @@ PyObject* FromPointer(void* ptr) {
   if (ptr == nullptr) return PyObject_CallFunction(c_void_p, "O", Py_None);
   Ref address = Ref::Steal(PyLong_FromVoidPtr(ptr));
   return address ? PyObject_CallOneArg(c_void_p, address.get()) : nullptr;
-}
-
-PyObject* FromDataType(DLDataType dtype) {
-  return Guarded([&] {
-    ffi::String text = ffi::DLDataTypeToString(dtype);
-    return FromHook(
-        TypeIndex::kTVMFFIDataType,
-        Ref::Steal(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()))));
-  });
 }
 
 // Everything that is not an object. `value` is not consumed.
@@ -115,9 +93,9 @@ PyObject* FromPod(const TVMFFIAny& value) {
     case TypeIndex::kTVMFFIDataType:
       return FromDataType(value.v_dtype);
     case TypeIndex::kTVMFFIDevice:
-      return FromHook(TypeIndex::kTVMFFIDevice,
-                      Ref::Steal(Py_BuildValue("(ii)", static_cast<int>(value.v_device.device_type),
-                                               static_cast<int>(value.v_device.device_id))));
+      return FromDevice(value.v_device);
+    case TypeIndex::kTVMFFIDLTensorPtr:
+      return FromTensorView(static_cast<DLTensor*>(value.v_ptr));
     case TypeIndex::kTVMFFIRawStr:
       return PyErr_Format(PyExc_ValueError, "Return value cannot be RawStr");
     case TypeIndex::kTVMFFIByteArrayPtr:
@@ -133,9 +111,18 @@ PyObject* FromOpaque(TVMFFIObject* h) {
   return Py_NewRef(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(h)->handle));
 }
 
+// A container of a call with framework tensors keeps handing out such tensors.
+PyObject* Tagged(PyObject* obj, const DLPackExchangeAPI* api) {
+  if (TVM_FFI_PREDICT_FALSE(api != nullptr) && obj != nullptr &&
+      PyObject_TypeCheck(obj, types.container)) {
+    reinterpret_cast<ContainerWrapper*>(obj)->tag.store(api, std::memory_order_relaxed);
+  }
+  return obj;
+}
+
 }  // namespace
 
-PyObject* FromOwnedAnySlow(const TVMFFIAny& value) {
+PyObject* FromOwnedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api) {
   if (value.type_index < TypeIndex::kTVMFFIStaticObjectBegin) return FromPod(value);
   TVMFFIObject* h = value.v_obj;
   switch (h->type_index) {
@@ -147,12 +134,16 @@ PyObject* FromOwnedAnySlow(const TVMFFIAny& value) {
       Engine::DropStrong(h);
       return obj;
     }
+    case TypeIndex::kTVMFFIShape:
+      return FromShape(h);
+    case TypeIndex::kTVMFFITensor:
+      return FromTensor(h, api);
     default:
-      return WrapOwned(h);
+      return Tagged(WrapOwned(h), api);
   }
 }
 
-PyObject* FromBorrowedAnySlow(const TVMFFIAny& value) {
+PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api) {
   if (value.type_index < TypeIndex::kTVMFFIStaticObjectBegin) {
     switch (value.type_index) {
       case TypeIndex::kTVMFFIRawStr:
@@ -167,7 +158,7 @@ PyObject* FromBorrowedAnySlow(const TVMFFIAny& value) {
         if (*slot == nullptr) return PyErr_Format(PyExc_ValueError, "RValueRef already moved");
         tie::StoreObject(*slot, &moved);
         *slot = nullptr;
-        return FromOwnedAny(moved);
+        return FromOwnedAny(moved, api);
       }
       default:
         return FromPod(value);
@@ -181,8 +172,15 @@ PyObject* FromBorrowedAnySlow(const TVMFFIAny& value) {
       return FromString(h);
     case TypeIndex::kTVMFFIOpaquePyObject:
       return FromOpaque(h);
+    case TypeIndex::kTVMFFIShape:
+      Engine::AddStrong(h);
+      return FromShape(h);
+    case TypeIndex::kTVMFFITensor:
+      if (api == nullptr) return WrapBorrowed(h);
+      Engine::AddStrong(h);
+      return FromTensor(h, api);
     default:
-      return WrapBorrowed(h);
+      return Tagged(WrapBorrowed(h), api);
   }
 }
 

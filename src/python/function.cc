@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Function: C++ functions that Python calls, and Python callables that C++ calls.
+#include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/memory.h>
 
 #include <cstdlib>
 #include <string>
 
-#include "convert.h"
+#include "tensor.h"
 
 namespace tether_py {
 
@@ -22,7 +23,10 @@ bool release_gil_default = true;
 
 class PyCallback : public ffi::FunctionObj {
  public:
-  explicit PyCallback(PyObject* callable) : callable_(Py_NewRef(callable)) { safe_call = Call; }
+  PyCallback(PyObject* callable, const DLPackExchangeAPI* api)
+      : callable_(Py_NewRef(callable)), api_(api) {
+    safe_call = Call;
+  }
   ~PyCallback() { ReleaseFromAnyThread(callable_); }
 
   static int Call(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
@@ -57,7 +61,7 @@ class PyCallback : public ffi::FunctionObj {
                 TVMFFIAny* result) const {
     int32_t made = 0;
     for (; made < num_args; ++made) {
-      stack[made] = FromBorrowedAny(args[made]);
+      stack[made] = ToPython(args[made]);
       if (stack[made] == nullptr) break;
     }
     Ref value;
@@ -69,8 +73,20 @@ class PyCallback : public ffi::FunctionObj {
           nullptr));
     }
     bool done = value && StoreResult(value.get(), result);
-    while (made > 0) Py_DECREF(stack[--made]);
+    while (made > 0) {
+      PyObject* arg = stack[--made];
+      // What C++ lends ends with the call, also where Python kept it.
+      if (args[made].type_index == TypeIndex::kTVMFFIDLTensorPtr) EndView(arg);
+      Py_DECREF(arg);
+    }
     return done;
+  }
+
+  PyObject* ToPython(const TVMFFIAny& arg) const {
+    if (TVM_FFI_PREDICT_TRUE(api_ == nullptr)) return FromBorrowedAny(arg);
+    if (arg.type_index != TypeIndex::kTVMFFITensor) return FromBorrowedAny(arg, api_);
+    Engine::AddStrong(arg.v_obj);
+    return FromTensorStrict(arg.v_obj, api_);
   }
 
   static bool StoreResult(PyObject* value, TVMFFIAny* result) {
@@ -91,6 +107,7 @@ class PyCallback : public ffi::FunctionObj {
   }
 
   PyObject* callable_;
+  const DLPackExchangeAPI* api_;  // tensors arrive as this framework's
 };
 
 }  // namespace
@@ -100,8 +117,9 @@ PyObject* CallableOf(TVMFFIObject* function) {
   return ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<PyCallback>(function)->callable();
 }
 
-ffi::Function MakeCallback(PyObject* callable) {
-  return ffi::Function(ffi::ObjectPtr<ffi::FunctionObj>(ffi::make_object<PyCallback>(callable)));
+ffi::Function MakeCallback(PyObject* callable, const DLPackExchangeAPI* api) {
+  return ffi::Function(
+      ffi::ObjectPtr<ffi::FunctionObj>(ffi::make_object<PyCallback>(callable, api)));
 }
 
 // ---- calls
@@ -126,6 +144,67 @@ int CallWithoutGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
   return code;
 }
 
+// The stream and the tensor allocator that the arguments of a call ask for, while it runs.
+class CallEnvironment {
+ public:
+  explicit CallEnvironment(const CallContext& context) : context_(context) {}
+  // Both: false with an error set.
+  bool Enter() {
+    if (context_.device_type != -1) {
+      int code = TVMFFIEnvSetStream(context_.device_type, context_.device_id, context_.stream,
+                                    &previous_stream_);
+      if (code != 0) return RaiseFromCall(code) != nullptr;
+    }
+    if (allocator() == nullptr) return true;
+    int code = TVMFFIEnvSetDLPackManagedTensorAllocator(allocator(), 0, &previous_allocator_);
+    return code == 0 || RaiseFromCall(code) != nullptr;
+  }
+  bool Leave() {
+    if (context_.device_type != -1 && previous_stream_ != context_.stream &&
+        TVMFFIEnvSetStream(context_.device_type, context_.device_id, previous_stream_, nullptr)) {
+      PyErr_SetString(PyExc_RuntimeError, "Failed to recover stream");
+      return false;
+    }
+    if (allocator() != nullptr && previous_allocator_ != allocator() &&
+        TVMFFIEnvSetDLPackManagedTensorAllocator(previous_allocator_, 0, nullptr)) {
+      PyErr_SetString(PyExc_RuntimeError, "Failed to recover DLPack managed tensor allocator");
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  DLPackManagedTensorAllocator allocator() const {
+    return context_.api != nullptr ? context_.api->managed_tensor_allocator : nullptr;
+  }
+  const CallContext& context_;
+  TVMFFIStreamHandle previous_stream_ = nullptr;
+  DLPackManagedTensorAllocator previous_allocator_ = nullptr;
+};
+
+// A call with tensors of a framework among its arguments.
+TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* args,
+                                          Arguments* converted, bool release_gil) {
+  TVMFFIAny result;
+  tie::StoreNone(&result);
+  CallEnvironment environment(*converted->context());
+  if (!environment.Enter()) return nullptr;
+  int code = release_gil ? CallWithoutGIL(func, converted, &result)
+                         : CallDirectly(func, converted, &result);
+  bool left = environment.Leave();
+  if (code != 0) {
+    if (!left) PyErr_Clear();  // the failure of the call says more
+    return RaiseFromCall(code);
+  }
+  if (left) {
+    return result.type_index == TypeIndex::kTVMFFIDLTensorPtr
+               ? FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, converted)
+               : FromOwnedAny(result, converted->context()->api);
+  }
+  ffi::details::AnyUnsafe::MoveTVMFFIAnyToAny(&result).reset();
+  return nullptr;
+}
+
 // Calls and converts; `release_gil` around the C++ part.
 inline PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssize_t nargs,
                               bool release_gil) {
@@ -134,9 +213,15 @@ inline PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssiz
   {
     Arguments converted;
     if (!converted.AddAll(args, nargs)) return nullptr;
+    if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
+      return CallInContext(func, args, &converted, release_gil);
+    }
     int code = release_gil ? CallWithoutGIL(func, &converted, &result)
                            : CallDirectly(func, &converted, &result);
     if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code);
+    if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
+      return FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, &converted);
+    }
   }
   return FromOwnedAny(result);
 }
@@ -366,13 +451,18 @@ PyObject* ConvertToFunc(PyObject*, PyObject* args) {
   PyObject* callable;
   PyObject* tensor_cls = Py_None;
   if (!PyArg_ParseTuple(args, "O|O", &callable, &tensor_cls)) return nullptr;
-  if (tensor_cls != Py_None && !PyObject_HasAttrString(tensor_cls, "__dlpack_c_exchange_api__")) {
-    return PyErr_Format(PyExc_TypeError, "tensor_cls %R must expose __dlpack_c_exchange_api__",
-                        tensor_cls);
+  const DLPackExchangeAPI* api = nullptr;
+  if (tensor_cls != Py_None) {
+    if (!PyObject_HasAttrString(tensor_cls, "__dlpack_c_exchange_api__")) {
+      return PyErr_Format(PyExc_TypeError, "tensor_cls %R must expose __dlpack_c_exchange_api__",
+                          tensor_cls);
+    }
+    api = ExchangeAPIOf(tensor_cls);
+    if (api == nullptr) return nullptr;
   }
   return Guarded([&] {
     return FunctionFromHandle(
-        ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(MakeCallback(callable)));
+        ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(MakeCallback(callable, api)));
   });
 }
 

@@ -3,7 +3,7 @@
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 
-#include "convert.h"
+#include "tensor.h"
 
 // libtvm_ffi_testing is linked so that the testing.* functions exist after import.
 extern "C" int TVMFFITestingDummyTarget();
@@ -48,13 +48,12 @@ int ExecUnguarded(PyObject* module) {
   core_module = module;
   TVMFFITestingDummyTarget();
   if (RegisterInterpreter() < 0 || InitWrapperTypes(module) < 0 || InitFunctionType(module) < 0 ||
-      InitErrorType(module) < 0 || InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 ||
-      InitReflection(module) < 0 || InitPyClass(module) < 0 ||
+      InitErrorType(module) < 0 || InitDataType(module) < 0 || InitDevice(module) < 0 ||
+      InitTensor(module) < 0 || InitDLPack(module) < 0 || InitContainerTypes(module) < 0 ||
+      InitFieldTypes(module) < 0 || InitReflection(module) < 0 || InitPyClass(module) < 0 ||
       PyModule_AddFunctions(module, to_any_functions) < 0 || InitTying(module) < 0) {
     return -1;
   }
-  Ref hooks = Ref::Steal(PyDict_New());
-  if (!hooks || PyModule_AddObjectRef(module, "_VALUE_HOOKS", hooks.get()) < 0) return -1;
   // What is written in Python: the metaclass, Object, String, type records.
   Ref python_part = Ref::Steal(PyImport_ImportModule("tvm_ffi._core_py"));
   if (!python_part) return -1;

@@ -7,7 +7,7 @@
 
 #include <unordered_map>
 
-#include "convert.h"
+#include "tensor.h"
 
 namespace tether_py {
 
@@ -85,8 +85,6 @@ TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
 // ---------------------------------------------------------------------------
 
 namespace {
-
-using Setter = bool (*)(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
 void Store(TVMFFIAny* out, int32_t index, int64_t value) {
   out->type_index = index;
@@ -176,6 +174,13 @@ bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments*) {
   return true;
 }
 
+bool SetContainer(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  const DLPackExchangeAPI* tag =
+      reinterpret_cast<ContainerWrapper*>(obj)->tag.load(std::memory_order_relaxed);
+  return TVM_FFI_PREDICT_TRUE(tag == nullptr) ? SetWrapper(obj, out, args)
+                                              : SetTaggedContainer(obj, tag, out, args);
+}
+
 bool SetRValue(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   Ref source = Ref::Steal(PyObject_GetAttrString(obj, "obj"));
   if (!source) return false;
@@ -227,6 +232,11 @@ bool SetNative(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   return false;
 }
 
+// What the elements of a container say about the call counts where its other arguments are silent.
+void TakeContext(Arguments* inside, Arguments* args) {
+  if (CallContext* found = inside->context()) args->MutableContext()->FillGapsFrom(*found);
+}
+
 bool SetSequence(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   if (Py_EnterRecursiveCall(" while converting a sequence to an FFI array")) return false;
   bool done = Try([&] {
@@ -236,11 +246,13 @@ bool SetSequence(PyObject* obj, TVMFFIAny* out, Arguments* args) {
     Py_ssize_t n = PyTuple_GET_SIZE(items.get());
     ffi::Array<ffi::Any> array;
     array.reserve(n);
+    Arguments inside;
     for (Py_ssize_t i = 0; i < n; ++i) {
       ffi::Any value;
-      if (!ToOwnedAny(PyTuple_GET_ITEM(items.get(), i), &value)) return false;
+      if (!ToOwnedAny(PyTuple_GET_ITEM(items.get(), i), &value, &inside)) return false;
       array.push_back(value);
     }
+    TakeContext(&inside, args);
     return StoreOwned(std::move(array), out, args);
   });
   Py_LeaveRecursiveCall();
@@ -253,13 +265,15 @@ bool SetDict(PyObject* obj, TVMFFIAny* out, Arguments* args) {
     Ref items = Ref::Steal(PyDict_Items(obj));
     if (!items) return false;
     ffi::Map<ffi::Any, ffi::Any> map;
+    Arguments inside;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
       PyObject* pair = PyList_GET_ITEM(items.get(), i);
       ffi::Any key, value;
-      if (!ToOwnedAny(PyTuple_GET_ITEM(pair, 0), &key)) return false;
-      if (!ToOwnedAny(PyTuple_GET_ITEM(pair, 1), &value)) return false;
+      if (!ToOwnedAny(PyTuple_GET_ITEM(pair, 0), &key, &inside)) return false;
+      if (!ToOwnedAny(PyTuple_GET_ITEM(pair, 1), &value, &inside)) return false;
       map.Set(key, value);
     }
+    TakeContext(&inside, args);
     return StoreOwned(std::move(map), out, args);
   });
   Py_LeaveRecursiveCall();
@@ -299,6 +313,11 @@ bool SetCudaStream(PyObject* obj, TVMFFIAny* out, Arguments*) {
     return false;
   }
   return StorePointer(Ref::Borrow(PyTuple_GET_ITEM(pair.get(), 1)), out);
+}
+
+// cuda.bindings.driver.CUstream.
+bool SetCudaDriverStream(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  return StorePointer(Ref::Steal(PyNumber_Long(obj)), out);
 }
 
 bool SetIntProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
@@ -372,21 +391,23 @@ int IsInstanceOfCore(PyObject* obj, const char* name) {
   return PyObject_IsInstance(obj, cls.get());
 }
 
-bool HasMethod(PyTypeObject* type, const char* name) {
-  PyObject* attr = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name);
-  if (attr == nullptr) PyErr_Clear();
-  Py_XDECREF(attr);
-  return attr != nullptr;
-}
-
 // NULL with an error set.
 Setter Resolve(PyObject* obj) {
   PyTypeObject* type = Py_TYPE(obj);
+  Setter found = nullptr;
   if (obj == Py_None) return SetNone;
+  if (PyType_IsSubtype(type, types.tensor)) return SetTensor;
+  if (PyType_IsSubtype(type, types.container)) return SetContainer;
   if (IsWrapper(obj)) return SetWrapper;
   if (PyType_IsSubtype(type, types.rvalue_ref)) return SetRValue;
   if (HasMethod(type, "__tvm_ffi_object__")) return SetFFIObject;
+  if (ResolveExchangeAPI(obj, &found) < 0 || found != nullptr) return found;
   if (HasMethod(type, "__cuda_stream__")) return SetCudaStream;
+  if (int is_stream = IsInstanceOfLoaded(obj, "cuda.bindings.driver", "CUstream")) {
+    return is_stream > 0 ? SetCudaDriverStream : nullptr;
+  }
+  if (ResolveTorchTensor(obj, &found) < 0 || found != nullptr) return found;
+  if (ResolveDLPack(obj, &found) < 0 || found != nullptr) return found;
   if (PyBool_Check(obj)) return SetBool;
   if (PyLong_Check(obj)) return SetInt;
   if (PyFloat_Check(obj)) return SetFloat;
@@ -394,6 +415,8 @@ Setter Resolve(PyObject* obj) {
   if (is != 0) return is > 0 ? SetIntegral : nullptr;
   is = IsInstanceOf(obj, "numbers", "Real");
   if (is != 0) return is > 0 ? SetFloat : nullptr;
+  if (ResolveDataType(obj, &found) < 0 || found != nullptr) return found;
+  if (IsDevice(obj)) return SetDevice;
   is = IsInstanceOfCore(obj, "PyNativeObject");
   if (is != 0) return is > 0 ? SetNative : nullptr;
   if (PyUnicode_Check(obj)) return SetStr;
@@ -405,6 +428,8 @@ Setter Resolve(PyObject* obj) {
   if (is != 0) return is > 0 ? SetVoidPointer : nullptr;
   if (HasMethod(type, "__tvm_ffi_opaque_ptr__")) return SetOpaquePointer;
   if (PyCallable_Check(obj)) return SetCallable;
+  if (ResolveForeignDataType(obj, &found) < 0 || found != nullptr) return found;
+  if (HasMethod(type, "__dlpack_device__")) return SetDeviceProtocol;
   if (HasMethod(type, "__tvm_ffi_int__")) return SetIntProtocol;
   if (HasMethod(type, "__tvm_ffi_float__")) return SetFloatProtocol;
   if (HasMethod(type, "__tvm_ffi_value__")) return SetValueProtocol;
@@ -474,10 +499,75 @@ bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   return TVM_FFI_PREDICT_TRUE(setter != nullptr) && setter(obj, out, args);
 }
 
-bool ToOwnedAny(PyObject* obj, ffi::Any* out) {
+bool HasMethod(PyTypeObject* type, const char* name) {
+  PyObject* attr = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name);
+  if (attr == nullptr) PyErr_Clear();
+  Py_XDECREF(attr);
+  return attr != nullptr;
+}
+
+bool ReadKeywords(const char* function, PyObject* const* values, PyObject* kwnames,
+                  PyObject* const* names, size_t count, PyObject** out) {
+  Py_ssize_t given = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t i = 0; i < given; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    size_t at = 0;
+    while (at < count && name != names[at]) ++at;  // interned, nearly always
+    for (size_t j = 0; at == count && j < count; ++j) {
+      if (PyUnicode_Compare(name, names[j]) == 0) at = j;
+    }
+    if (at == count) {
+      PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R", function, name);
+      return false;
+    }
+    out[at] = values[i];
+  }
+  return true;
+}
+
+Ref LoadedModule(const char* name) {
+  Ref text = Ref::Steal(PyUnicode_FromString(name));
+  Ref module = text ? Ref::Steal(PyImport_GetModule(text.get())) : Ref();
+  if (!module) PyErr_Clear();
+  return module;
+}
+
+int IsInstanceOfLoaded(PyObject* obj, const char* module, const char* name) {
+  Ref mod = LoadedModule(module);
+  Ref cls = mod ? Ref::Steal(PyObject_GetAttrString(mod.get(), name)) : Ref();
+  if (!cls) {
+    PyErr_Clear();  // not loaded, or another module of that name
+    return 0;
+  }
+  return PyObject_IsInstance(obj, cls.get());
+}
+
+bool IntegerInRange(PyObject* obj, long long lowest, long long highest, const char* what,
+                    long long* out) {
+  if (!PyIndex_Check(obj)) {
+    PyErr_Format(PyExc_TypeError, "an integer is required as %s, got %s", what,
+                 Py_TYPE(obj)->tp_name);
+    return false;
+  }
+  Ref number = Ref::Steal(PyNumber_Index(obj));
+  if (!number) return false;
+  int overflow = 0;
+  *out = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
+  if (overflow == 0 && *out >= lowest && *out <= highest) return true;
+  PyErr_Format(PyExc_OverflowError, "%s %S is out of range [%lld, %lld]", what, number.get(),
+               lowest, highest);
+  return false;
+}
+
+bool ToOwnedAny(PyObject* obj, ffi::Any* out, Arguments* nested_in) {
   Arguments args;
   TVMFFIAny view;
   if (!ToAny(obj, &view, &args)) return false;
+  if (TVM_FFI_PREDICT_FALSE(args.context() != nullptr) && nested_in != nullptr) {
+    CallContext* context = nested_in->MutableContext();
+    if (args.context()->api != nullptr) context->api = args.context()->api;
+    context->FillGapsFrom(*args.context());
+  }
   return Try([&] {
     *out = ffi::AnyView::CopyFromTVMFFIAny(view);
     return true;

@@ -31,7 +31,8 @@ bool HasState(PyTypeObject* type) {
     base = base->tp_base;
   }
   // The first type that added storage: one of ours, or a class with slots.
-  return base != types.object && base != types.container && base != types.function;
+  return base != types.object && base != types.container && base != types.function &&
+         base != types.tensor;
 }
 
 void DeallocWrapper(PyObject* self);

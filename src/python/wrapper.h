@@ -38,7 +38,7 @@ static_assert(sizeof(Wrapper) == sizeof(PyObject) + 16, "48 bytes with the colle
 // A container also remembers the framework whose tensors it hands out.
 struct ContainerWrapper {
   Wrapper base;
-  const DLPackExchangeAPI* tag;
+  std::atomic<const DLPackExchangeAPI*> tag;
 };
 
 struct FunctionWrapper {
@@ -62,6 +62,7 @@ struct Types {
   PyTypeObject* opaque;
   PyTypeObject* error;
   PyTypeObject* function;
+  PyTypeObject* tensor;
   PyTypeObject* rvalue_ref;
   PyTypeObject* field_getter;
   PyTypeObject* field_setter;

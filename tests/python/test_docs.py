@@ -14,7 +14,9 @@ MODULES = [
     "tvm_ffi",
     "tvm_ffi._convert",
     "tvm_ffi._core_py",
+    "tvm_ffi._dtype",
     "tvm_ffi._ffi_api",
+    "tvm_ffi._tensor",
     "tvm_ffi.access_path",
     "tvm_ffi.container",
     "tvm_ffi.dataclasses.c_class",
@@ -24,6 +26,7 @@ MODULES = [
     "tvm_ffi.module",
     "tvm_ffi.registry",
     "tvm_ffi.serialization",
+    "tvm_ffi.stream",
     "tvm_ffi.testing",
     "tvm_ffi.testing.testing",
     "tvm_ffi.tying",
@@ -55,7 +58,18 @@ def test_examples_of_modules(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["Object", "String", "Bytes", "ObjectConvertible", "TypeField", "TypeInfo", "object_repr"],
+    [
+        "DLDeviceType",
+        "DataType",
+        "Device",
+        "Object",
+        "String",
+        "Bytes",
+        "ObjectConvertible",
+        "TypeField",
+        "TypeInfo",
+        "object_repr",
+    ],
 )
 def test_examples_of_what_lives_in_core(name: str) -> None:
     """These name the extension as their module, so the finder of _core_py passes them over."""
@@ -86,3 +100,16 @@ def test_public_names_have_a_docstring() -> None:
             if own and callable(value) and not isinstance(value, core.Function):
                 missing += [f"{module_name}.{name}"] if not value.__doc__ else []
     assert missing == []
+
+
+@pytest.mark.parametrize("name", ["Tensor", "from_dlpack"])
+def test_examples_that_use_numpy(name: str) -> None:
+    pytest.importorskip("numpy")
+    value = getattr(core, name)
+    examples = doctest.DocTestParser().get_doctest(value.__doc__, {}, name, None, None)
+    assert run([examples]) > 0
+
+
+def test_examples_of_the_module_about_other_libraries() -> None:
+    pytest.importorskip("numpy")
+    test_examples_of_modules("tvm_ffi._frameworks")

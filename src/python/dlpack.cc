@@ -1,0 +1,788 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors of other libraries: by capsule, by exchange API, and, for numpy, by looking inside.
+//
+// Every import checks the geometry first and takes the memory over last, so what is refused still
+// belongs to whoever offered it.
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/extra/c_env_api.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "tensor.h"
+
+namespace tether_py {
+
+using ffi::TypeIndex;
+
+namespace {
+
+PyObject* dlpack_name = nullptr;        // "__dlpack__"
+PyObject* exchange_api_name = nullptr;  // "__dlpack_c_exchange_api__"
+
+struct ImportOptions {
+  int32_t require_alignment = 0;
+  bool require_contiguous = false;
+};
+
+// ---- checks
+
+PyObject* ShapeOf(const DLTensor& t) {
+  Ref shape = Ref::Steal(PyTuple_New(t.ndim));
+  for (int32_t i = 0; shape && i < t.ndim; ++i) {
+    PyObject* extent = PyLong_FromLongLong(t.shape[i]);
+    if (extent == nullptr) return nullptr;
+    PyTuple_SET_ITEM(shape.get(), i, extent);
+  }
+  return shape.release();
+}
+
+// Refuses what no tensor can be. False with an error set.
+bool CheckGeometry(const DLTensor& t) {
+  if (t.ndim < 0) {
+    PyErr_Format(PyExc_ValueError, "a tensor cannot have %d dimensions", t.ndim);
+    return false;
+  }
+  if (t.ndim > 0 && t.shape == nullptr) {
+    PyErr_Format(PyExc_ValueError, "a tensor of %d dimensions needs a shape", t.ndim);
+    return false;
+  }
+  // In bits, so that the size in bytes of anything that passes is exact.
+  uint64_t bits = uint64_t{t.dtype.bits} * t.dtype.lanes;
+  bool overflow = false;
+  bool empty = false;
+  for (int32_t i = 0; i < t.ndim; ++i) {
+    int64_t extent = t.shape[i];
+    if (TVM_FFI_PREDICT_FALSE(extent < 0)) {
+      PyErr_Format(PyExc_ValueError, "extent %d of a tensor's shape is negative: %lld", i,
+                   static_cast<long long>(extent));
+      return false;
+    }
+    empty |= extent == 0;
+    overflow |= __builtin_mul_overflow(bits, static_cast<uint64_t>(extent), &bits);
+  }
+  if (TVM_FFI_PREDICT_TRUE(empty || (!overflow && bits / 8 <= INT64_MAX))) return true;
+  Ref shape = Ref::Steal(ShapeOf(t));
+  if (shape) {
+    PyErr_Format(PyExc_ValueError, "a tensor of shape %R and %d bits per element overflows 64 bits",
+                 shape.get(), t.dtype.bits * t.dtype.lanes);
+  }
+  return false;
+}
+
+bool CheckVersion(const DLPackVersion& version, const char* what) {
+  if (TVM_FFI_PREDICT_TRUE(version.major == DLPACK_MAJOR_VERSION)) return true;
+  PyErr_Format(PyExc_BufferError, "%s has DLPack version %u.%u; only %d.x is understood", what,
+               version.major, version.minor, DLPACK_MAJOR_VERSION);
+  return false;
+}
+
+// ---- managed tensors
+
+// Takes `managed` over only when it succeeds. NULL with an error set.
+TVMFFIObject* ImportManaged(DLManagedTensor* managed, const ImportOptions& options) {
+  TVMFFIObjectHandle out = nullptr;
+  if (!CheckGeometry(managed->dl_tensor)) return nullptr;
+  int code =
+      TVMFFITensorFromDLPack(managed, options.require_alignment, options.require_contiguous, &out);
+  if (code != 0) RaiseFromCall(code);
+  return static_cast<TVMFFIObject*>(out);
+}
+
+TVMFFIObject* ImportManaged(DLManagedTensorVersioned* managed, const ImportOptions& options) {
+  TVMFFIObjectHandle out = nullptr;
+  if (!CheckVersion(managed->version, "the tensor") || !CheckGeometry(managed->dl_tensor)) {
+    return nullptr;
+  }
+  int code = TVMFFITensorFromDLPackVersioned(managed, options.require_alignment,
+                                             options.require_contiguous, &out);
+  if (code != 0) RaiseFromCall(code);
+  return static_cast<TVMFFIObject*>(out);
+}
+
+template <typename TManaged>
+TVMFFIObject* ConsumeCapsule(PyObject* capsule, const char* name, const char* used_name,
+                             const ImportOptions& options) {
+  auto* managed = static_cast<TManaged*>(PyCapsule_GetPointer(capsule, name));
+  if (managed == nullptr) return nullptr;
+  TVMFFIObject* h = ImportManaged(managed, options);
+  // Another consumer must not find it, nor the capsule's destructor.
+  if (h != nullptr) PyCapsule_SetName(capsule, used_name);
+  return h;
+}
+
+// A capsule of either kind, or NULL with `wrong_kind` set as the error.
+TVMFFIObject* ImportCapsule(PyObject* capsule, bool versioned_too, const ImportOptions& options,
+                            PyObject* wrong_kind, const char* wrong_message) {
+  TVMFFIObject* h = nullptr;
+  bool known = true;
+  // Two threads must not consume one capsule.
+  Py_BEGIN_CRITICAL_SECTION(capsule);
+  if (versioned_too && PyCapsule_IsValid(capsule, kVersionedCapsule)) {
+    h = ConsumeCapsule<DLManagedTensorVersioned>(capsule, kVersionedCapsule,
+                                                 "used_dltensor_versioned", options);
+  } else if (PyCapsule_IsValid(capsule, kCapsule)) {
+    h = ConsumeCapsule<DLManagedTensor>(capsule, kCapsule, "used_dltensor", options);
+  } else {
+    known = false;
+  }
+  Py_END_CRITICAL_SECTION();
+  if (!known) PyErr_SetString(wrong_kind, wrong_message);
+  return h;
+}
+
+TVMFFIObject* ImportFromMethod(PyObject* obj, const ImportOptions& options) {
+  Ref capsule = Ref::Steal(PyObject_CallMethodNoArgs(obj, dlpack_name));
+  if (!capsule) return nullptr;
+  return ImportCapsule(capsule.get(), false, options, PyExc_ValueError,
+                       "Expect a dltensor field, PyCapsule can only be consumed once");
+}
+
+// ---- tensors over the memory of a Python object
+
+// The memory is valid for as long as `owner` lives.
+struct PythonMemory {
+  PyObject* owner;
+  void AllocData(DLTensor*) {}
+  void FreeData(DLTensor*) { ReleaseFromAnyThread(owner); }
+};
+
+TVMFFIObject* TensorOver(PyObject* owner, const DLTensor& prototype) {
+  auto tensor = ffi::tether::AllocatedTensorObj<PythonMemory>::Make(PythonMemory{Py_NewRef(owner)},
+                                                                    prototype);
+  return ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(tensor));
+}
+
+// ---- numpy
+//
+// ndarray.__dlpack__ costs more than the rest of a call. The fields of an array have been at the
+// same place in every release of numpy, and what DLPack calls an element type is learned from numpy
+// itself: the first array of a type goes through __dlpack__.
+
+struct ArrayFields {
+  PyObject_HEAD char* data;
+  int ndim;
+  Py_ssize_t* shape;
+  Py_ssize_t* strides;  // in bytes
+  PyObject* base;
+  PyObject* descr;
+  int flags;
+};
+constexpr int kWriteable = 0x400;
+constexpr int kMaxArrayDims = 64;
+static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are copied as they are");
+
+const ArrayFields* FieldsOf(PyObject* array) { return reinterpret_cast<const ArrayFields*>(array); }
+
+// Element types seen so far. Entries are only ever added.
+class ElementTypes {
+ public:
+  bool Find(PyObject* descr, DLDataType* out) const {
+    for (size_t i = Start(descr), n = 0; n < kProbes; ++n, ++i) {
+      const Entry* entry = entries_[i % kEntries].load(std::memory_order_acquire);
+      if (entry == nullptr) return false;
+      if (entry->descr != descr) continue;
+      *out = entry->dtype;
+      return true;
+    }
+    return false;
+  }
+  void Add(PyObject* descr, DLDataType dtype) {
+    auto* made = new Entry{descr, dtype};
+    for (size_t i = Start(descr), n = 0; n < kProbes; ++n, ++i) {
+      Entry* none = nullptr;
+      if (entries_[i % kEntries].compare_exchange_strong(none, made)) {
+        Py_INCREF(descr);
+        return;
+      }
+    }
+    delete made;
+  }
+
+ private:
+  static constexpr size_t kEntries = 128;
+  static constexpr size_t kProbes = 8;
+  struct Entry {
+    PyObject* descr;
+    DLDataType dtype;
+  };
+  static size_t Start(PyObject* descr) { return reinterpret_cast<uintptr_t>(descr) >> 4; }
+  std::atomic<Entry*> entries_[kEntries] = {};
+};
+
+ElementTypes element_types;
+
+TVMFFIObject* ImportArraySlow(PyObject* array, const ImportOptions& options) {
+  TVMFFIObject* h = ImportFromMethod(array, options);
+  if (h == nullptr) return nullptr;
+  DLDataType dtype = TVMFFITensorGetDLTensorPtr(h)->dtype;
+  bool whole_bytes = dtype.bits % 8 == 0 && dtype.bits != 0 && dtype.lanes == 1;
+  if (whole_bytes) element_types.Add(FieldsOf(array)->descr, dtype);
+  return h;
+}
+
+// Anything unusual goes the long way, where numpy says what is wrong with it.
+TVMFFIObject* ImportArray(PyObject* array, const ImportOptions& options) {
+  const ArrayFields* a = FieldsOf(array);
+  DLDataType dtype;
+  if (!element_types.Find(a->descr, &dtype) || (a->flags & kWriteable) == 0 ||
+      a->ndim > kMaxArrayDims) {
+    return ImportArraySlow(array, options);
+  }
+  int64_t strides[kMaxArrayDims];
+  // Sizes are powers of two, but for complex and extended types a division is all right too.
+  const Py_ssize_t itemsize = dtype.bits / 8;
+  for (int i = 0; i < a->ndim; ++i) {
+    if (a->strides[i] % itemsize != 0) return ImportArraySlow(array, options);
+    strides[i] = a->strides[i] / itemsize;
+  }
+  DLTensor prototype{};
+  prototype.data = a->data;
+  prototype.device = DLDevice{kDLCPU, 0};
+  prototype.ndim = a->ndim;
+  prototype.dtype = dtype;
+  prototype.shape = reinterpret_cast<int64_t*>(a->shape);
+  prototype.strides = strides;
+  TVMFFIObject* h = nullptr;
+  Ref done = Ref::Steal(Guarded([&]() -> PyObject* {
+    if (options.require_alignment != 0 || options.require_contiguous) {
+      ffi::tether::CheckImport(prototype, static_cast<size_t>(options.require_alignment),
+                               options.require_contiguous);
+    }
+    h = TensorOver(array, prototype);
+    return Py_NewRef(Py_None);
+  }));
+  return h;
+}
+
+// Whether an array looks as ArrayFields says, tried on one with a gap and an offset.
+bool KnowsArrayLayout(PyObject* numpy) {
+  Ref probe = Ref::Steal(PyObject_CallMethod(numpy, "zeros", "((iii)s)", 3, 5, 7, "int16"));
+  Ref index =
+      Ref::Steal(Py_BuildValue("(NN)", PySlice_New(nullptr, nullptr, nullptr), PyLong_FromLong(2)));
+  Ref view = probe && index ? Ref::Steal(PyObject_GetItem(probe.get(), index.get())) : Ref();
+  if (!view) return false;
+  Ref interface = Ref::Steal(PyObject_GetAttrString(view.get(), "__array_interface__"));
+  Ref descr = Ref::Steal(PyObject_GetAttrString(view.get(), "dtype"));
+  Ref flags = Ref::Steal(PyObject_GetAttrString(view.get(), "flags"));
+  Ref bits = flags ? Ref::Steal(PyObject_GetAttrString(flags.get(), "num")) : Ref();
+  if (!interface || !descr || !bits || !PyDict_Check(interface.get())) return false;
+  PyObject* data = PyDict_GetItemString(interface.get(), "data");
+  if (data == nullptr || !PyTuple_Check(data)) return false;
+  const ArrayFields* a = FieldsOf(view.get());
+  return PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0)) == a->data && a->ndim == 2 &&
+         a->shape[0] == 3 && a->shape[1] == 7 && a->strides[0] == 70 && a->strides[1] == 2 &&
+         a->base == probe.get() && a->descr == descr.get() &&
+         PyLong_AsLong(bits.get()) == a->flags && (a->flags & kWriteable) != 0;
+}
+
+// numpy's ndarray if it is loaded and its arrays can be looked into, decided once.
+PyTypeObject* FindNumpyArrayType() {
+  static std::atomic<PyTypeObject*> found{nullptr};
+  static std::atomic<bool> refused{false};
+  PyTypeObject* type = found.load();
+  if (type != nullptr || refused.load()) return type;
+  Ref numpy = LoadedModule("numpy");
+  if (!numpy) return nullptr;
+  Ref cls = Ref::Steal(PyObject_GetAttrString(numpy.get(), "ndarray"));
+  if (!cls || !PyType_Check(cls.get())) {
+    PyErr_Clear();  // still being imported
+    return nullptr;
+  }
+  if (!KnowsArrayLayout(numpy.get())) {
+    PyErr_Clear();
+    refused.store(true);
+    return nullptr;
+  }
+  type = reinterpret_cast<PyTypeObject*>(cls.release());
+  found.store(type);
+  return type;
+}
+
+// ---- exchange API
+
+// APIs by class. Entries are only ever added and keep their class.
+struct KnownAPI {
+  PyTypeObject* type;
+  const DLPackExchangeAPI* api;
+  KnownAPI* next;
+};
+std::atomic<KnownAPI*> known_apis{nullptr};
+
+const DLPackExchangeAPI* FindKnownAPI(PyTypeObject* type) {
+  for (KnownAPI* known = known_apis.load(std::memory_order_acquire); known != nullptr;
+       known = known->next) {
+    if (known->type == type) return known->api;
+  }
+  return nullptr;
+}
+
+void RememberAPI(PyTypeObject* type, const DLPackExchangeAPI* api) {
+  Py_INCREF(type);
+  auto* known = new KnownAPI{type, api, known_apis.load()};
+  while (!known_apis.compare_exchange_weak(known->next, known)) {
+  }
+}
+
+// From the attribute: a capsule, or an address as older producers have it.
+const DLPackExchangeAPI* ParseExchangeAPI(PyObject* attribute) {
+  const void* address = nullptr;
+  if (PyCapsule_IsValid(attribute, "dlpack_exchange_api")) {
+    address = PyCapsule_GetPointer(attribute, "dlpack_exchange_api");
+  } else if (PyLong_Check(attribute)) {
+    address = PyLong_AsVoidPtr(attribute);
+    PyErr_Clear();
+  }
+  const auto* api = static_cast<const DLPackExchangeAPI*>(address);
+  if (api == nullptr) {
+    PyErr_SetString(PyExc_ValueError, "Expect a dlpack_exchange_api field");
+    return nullptr;
+  }
+  if (!CheckVersion(api->header.version, "the exchange API")) return nullptr;
+  if (api->managed_tensor_from_py_object_no_sync == nullptr) {
+    PyErr_SetString(PyExc_ValueError, "the exchange API cannot export tensors");
+    return nullptr;
+  }
+  return api;
+}
+
+void DeleteManaged(DLManagedTensorVersioned* managed) {
+  if (managed->deleter != nullptr) managed->deleter(managed);
+}
+
+TVMFFIObject* ImportByAPI(PyObject* obj, const DLPackExchangeAPI* api,
+                          const ImportOptions& options) {
+  DLManagedTensorVersioned* managed = nullptr;
+  if (api->managed_tensor_from_py_object_no_sync(obj, &managed) != 0 || managed == nullptr) {
+    if (!PyErr_Occurred()) {
+      PyErr_Format(PyExc_BufferError, "%s could not be exported", Py_TYPE(obj)->tp_name);
+    }
+    return nullptr;
+  }
+  TVMFFIObject* h = ImportManaged(managed, options);
+  if (h == nullptr) DeleteManaged(managed);
+  return h;
+}
+
+// The stream of the first device that is not the CPU is the call's.
+void RecordStream(const DLPackExchangeAPI* api, DLDevice device, CallContext* context) {
+  if (device.device_type == kDLCPU || context->device_type != -1) return;
+  void* stream = nullptr;
+  if (api->current_work_stream == nullptr ||
+      api->current_work_stream(device.device_type, device.device_id, &stream) != 0) {
+    PyErr_Clear();
+    return;
+  }
+  context->SetStream(device, stream);
+}
+
+bool StoreTensor(TVMFFIObject* h, TVMFFIAny* out, Arguments* args) {
+  if (h == nullptr) return false;
+  tie::StoreObject(h, out);
+  args->Keep(*out);
+  return true;
+}
+
+bool SetByExchangeAPI(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  const DLPackExchangeAPI* api = FindKnownAPI(Py_TYPE(obj));
+  TVMFFIObject* h = ImportByAPI(obj, api, ImportOptions());
+  if (h == nullptr) return false;
+  CallContext* context = args->MutableContext();
+  context->api = api;
+  RecordStream(api, TVMFFITensorGetDLTensorPtr(h)->device, context);
+  return StoreTensor(h, out, args);
+}
+
+bool SetNumpyArray(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return StoreTensor(ImportArray(obj, ImportOptions()), out, args);
+}
+
+bool SetByDLPack(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  TVMFFIObject* h = ImportFromMethod(obj, ImportOptions());
+  if (!StoreTensor(h, out, args)) return false;
+  DLDevice device = TVMFFITensorGetDLTensorPtr(h)->device;
+  if (device.device_type == kDLCPU || !HasMethod(Py_TYPE(obj), "__tvm_ffi_env_stream__")) {
+    return true;
+  }
+  Ref stream = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_env_stream__", nullptr));
+  if (!stream) return false;
+  void* address = PyLong_Check(stream.get()) ? PyLong_AsVoidPtr(stream.get()) : nullptr;
+  if (!PyLong_Check(stream.get())) {
+    PyErr_Format(PyExc_TypeError, "__tvm_ffi_env_stream__() of %s must return an int, got %s",
+                 Py_TYPE(obj)->tp_name, Py_TYPE(stream.get())->tp_name);
+  }
+  if (PyErr_Occurred()) return false;
+  args->MutableContext()->SetStream(device, address);
+  return true;
+}
+
+// ---- torch without an exchange API
+
+// The function `path` of torch, such as "utils.dlpack.to_dlpack". NULL with an error set.
+Ref TorchFunction(std::initializer_list<const char*> path) {
+  Ref found = Ref::Steal(PyImport_ImportModule("torch"));
+  for (const char* name : path) {
+    if (!found) break;
+    found = Ref::Steal(PyObject_GetAttrString(found.get(), name));
+  }
+  return found;
+}
+
+// Older releases of torch take only unversioned capsules.
+struct LegacyManaged {
+  DLManagedTensor managed;
+  DLManagedTensorVersioned* source;
+};
+
+int TorchFromManaged(DLManagedTensorVersioned* tensor, void** out) {
+  auto* legacy = new LegacyManaged{{tensor->dl_tensor, nullptr, nullptr}, tensor};
+  legacy->managed.manager_ctx = legacy;
+  legacy->managed.deleter = [](DLManagedTensor* self) {
+    auto* owner = static_cast<LegacyManaged*>(self->manager_ctx);
+    DeleteManaged(owner->source);
+    delete owner;
+  };
+  Ref capsule = Ref::Steal(PyCapsule_New(&legacy->managed, kCapsule, DropCapsule));
+  if (!capsule) {
+    legacy->managed.deleter(&legacy->managed);
+    return -1;
+  }
+  Ref from_dlpack = TorchFunction({"utils", "dlpack", "from_dlpack"});
+  *out = from_dlpack ? PyObject_CallOneArg(from_dlpack.get(), capsule.get()) : nullptr;
+  return *out != nullptr ? 0 : -1;
+}
+
+int TorchStream(DLDeviceType, int32_t device_id, void** out) {
+  Ref current = TorchFunction({"_C", "_cuda_getCurrentRawStream"});
+  Ref stream = current ? Ref::Steal(PyObject_CallFunction(current.get(), "i", device_id)) : Ref();
+  if (!stream) return -1;
+  *out = PyLong_AsVoidPtr(stream.get());
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+int TorchToManaged(void*, DLManagedTensorVersioned**) {
+  PyErr_SetString(PyExc_BufferError, "torch tensors are exported by to_dlpack here");
+  return -1;
+}
+
+const DLPackExchangeAPI torch_api = {{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, nullptr},
+                                     nullptr,
+                                     TorchToManaged,
+                                     TorchFromManaged,
+                                     nullptr,
+                                     TorchStream};
+
+bool SetTorchTensor(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  Ref to_dlpack = TorchFunction({"utils", "dlpack", "to_dlpack"});
+  Ref capsule = to_dlpack ? Ref::Steal(PyObject_CallOneArg(to_dlpack.get(), obj)) : Ref();
+  if (!capsule) return false;
+  TVMFFIObject* h = ImportCapsule(capsule.get(), true, ImportOptions(), PyExc_BufferError,
+                                  "torch.utils.dlpack.to_dlpack returned no DLPack capsule");
+  if (!StoreTensor(h, out, args)) return false;
+  CallContext* context = args->MutableContext();
+  context->api = &torch_api;
+  DLDevice device = TVMFFITensorGetDLTensorPtr(h)->device;
+  if (device.device_type == kDLCUDA || device.device_type == kDLROCM) {
+    RecordStream(&torch_api, device, context);
+  }
+  return true;
+}
+
+// ---- the exchange API of Tensor
+
+int OwnAllocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
+                void (*set_error)(void*, const char*, const char*)) {
+  struct HostMemory {
+    void AllocData(DLTensor* t) {
+      size_t size = (ffi::GetDataSize(*t) + 255) / 256 * 256;
+      t->data = std::aligned_alloc(256, size != 0 ? size : 256);
+      if (t->data == nullptr) throw std::bad_alloc();
+    }
+    void FreeData(DLTensor* t) { std::free(t->data); }
+  };
+  if (prototype->device.device_type != kDLCPU) {
+    set_error(error_ctx, "RuntimeError", "tvm_ffi.Tensor can only be allocated on the CPU");
+    return -1;
+  }
+  try {
+    ffi::Tensor tensor = ffi::Tensor::FromNDAlloc(
+        HostMemory(), ffi::ShapeView(prototype->shape, static_cast<size_t>(prototype->ndim)),
+        prototype->dtype, prototype->device);
+    *out = tensor.ToDLPackVersioned();
+    return 0;
+  } catch (const std::exception& error) {
+    set_error(error_ctx, "MemoryError", error.what());
+    return -1;
+  }
+}
+
+struct TestWrapper {
+  PyObject_HEAD PyObject* tensor;
+};
+PyTypeObject* test_wrapper_type = nullptr;
+
+// The Tensor that `obj` is or wraps. Borrowed; NULL with an error set.
+PyObject* TensorIn(PyObject* obj) {
+  if (PyObject_TypeCheck(obj, types.tensor)) return obj;
+  if (PyObject_TypeCheck(obj, test_wrapper_type)) {
+    return reinterpret_cast<TestWrapper*>(obj)->tensor;
+  }
+  PyErr_Format(PyExc_TypeError, "expected a tvm_ffi.Tensor, got %s", Py_TYPE(obj)->tp_name);
+  return nullptr;
+}
+
+int OwnToManaged(void* obj, DLManagedTensorVersioned** out) {
+  PyObject* tensor = TensorIn(static_cast<PyObject*>(obj));
+  if (tensor == nullptr || UseTensor(tensor) == nullptr) return -1;
+  TVMFFIObject* h = UseHandle(AsWrapper(tensor));
+  if (h == nullptr) return -1;
+  if (int code = TVMFFITensorToDLPackVersioned(h, out)) {
+    RaiseFromCall(code);
+    return -1;
+  }
+  return 0;
+}
+
+int OwnFromManaged(DLManagedTensorVersioned* managed, void** out) {
+  TVMFFIObject* h = ImportManaged(managed, ImportOptions());
+  if (h == nullptr) {
+    DeleteManaged(managed);
+    return -1;
+  }
+  *out = WrapOwned(h);
+  return *out != nullptr ? 0 : -1;
+}
+
+int OwnToDLTensor(void* obj, DLTensor* out) {
+  PyObject* tensor = TensorIn(static_cast<PyObject*>(obj));
+  DLTensor* t = tensor != nullptr ? UseTensor(tensor) : nullptr;
+  if (t == nullptr) return -1;
+  *out = *t;
+  return 0;
+}
+
+int OwnStream(DLDeviceType type, int32_t id, void** out) {
+  *out = type != kDLCPU ? TVMFFIEnvGetStream(type, id) : nullptr;
+  return 0;
+}
+
+constexpr DLPackExchangeAPIHeader kOwnHeader = {{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
+                                                nullptr};
+const DLPackExchangeAPI own_api = {kOwnHeader,     OwnAllocate,   OwnToManaged,
+                                   OwnFromManaged, OwnToDLTensor, OwnStream};
+// As sparse as the interface allows.
+const DLPackExchangeAPI test_api = {kOwnHeader,     nullptr, OwnToManaged,
+                                    OwnFromManaged, nullptr, OwnStream};
+
+// ---- a foreign tensor class for tests
+
+int InitTestWrapper(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"tensor", nullptr};
+  PyObject* tensor;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:DLTensorTestWrapper",
+                                   const_cast<char**>(names), types.tensor, &tensor)) {
+    return -1;
+  }
+  Py_XSETREF(reinterpret_cast<TestWrapper*>(self)->tensor, Py_NewRef(tensor));
+  return 0;
+}
+
+PyObject* NewTestWrapper(PyTypeObject* cls, PyObject* args, PyObject* kwargs) {
+  PyObject* self = cls->tp_alloc(cls, 0);
+  if (self == nullptr || InitTestWrapper(self, args, kwargs) == 0) return self;
+  Py_DECREF(self);
+  return nullptr;
+}
+
+void DeallocTestWrapper(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Py_XDECREF(reinterpret_cast<TestWrapper*>(self)->tensor);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* TestWrapperStream(PyObject* self, PyObject*) {
+  DLTensor* t = UseTensor(reinterpret_cast<TestWrapper*>(self)->tensor);
+  if (t == nullptr) return nullptr;
+  return PyLong_FromVoidPtr(TVMFFIEnvGetStream(t->device.device_type, t->device.device_id));
+}
+
+PyObject* TestWrapperDevice(PyObject* self, PyObject*) {
+  return PyObject_CallMethod(reinterpret_cast<TestWrapper*>(self)->tensor, "__dlpack_device__",
+                             nullptr);
+}
+
+PyObject* TestWrapperDLPack(PyObject* self, PyObject* args, PyObject* kwargs) {
+  Ref method = Ref::Steal(
+      PyObject_GetAttrString(reinterpret_cast<TestWrapper*>(self)->tensor, "__dlpack__"));
+  return method ? PyObject_Call(method.get(), args, kwargs) : nullptr;
+}
+
+PyMethodDef test_wrapper_methods[] = {
+    {"__tvm_ffi_env_stream__", TestWrapperStream, METH_NOARGS, nullptr},
+    {"__dlpack_device__", TestWrapperDevice, METH_NOARGS, nullptr},
+    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(TestWrapperDLPack)),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMemberDef test_wrapper_members[] = {
+    {"tensor", T_OBJECT_EX, offsetof(TestWrapper, tensor), READONLY, "The tensor inside."},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot test_wrapper_slots[] = {
+    {Py_tp_doc, const_cast<char*>("Stands for the tensor class of another framework in tests.")},
+    {Py_tp_new, reinterpret_cast<void*>(NewTestWrapper)},
+    {Py_tp_init, reinterpret_cast<void*>(InitTestWrapper)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(DeallocTestWrapper)},
+    {Py_tp_methods, test_wrapper_methods},
+    {Py_tp_members, test_wrapper_members},
+    {0, nullptr}};
+
+PyType_Spec test_wrapper_spec = {"tvm_ffi.core.DLTensorTestWrapper", sizeof(TestWrapper), 0,
+                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, test_wrapper_slots};
+
+int AddExchangeAPI(PyTypeObject* type, const DLPackExchangeAPI* api) {
+  Ref capsule = Ref::Steal(
+      PyCapsule_New(const_cast<DLPackExchangeAPI*>(api), "dlpack_exchange_api", nullptr));
+  if (!capsule) return -1;
+  return PyObject_SetAttr(reinterpret_cast<PyObject*>(type), exchange_api_name, capsule.get());
+}
+
+// ---- from_dlpack
+
+// NULL with an error set.
+TVMFFIObject* ImportAnything(PyObject* obj, const ImportOptions& options) {
+  if (PyCapsule_CheckExact(obj)) {
+    return ImportCapsule(obj, true, options, PyExc_TypeError,
+                         "Expect from_dlpack to take either a compatible tensor or PyCapsule");
+  }
+  if (Py_TYPE(obj) == FindNumpyArrayType()) return ImportArray(obj, options);
+  Ref attribute = Ref::Steal(PyObject_GetAttr(obj, exchange_api_name));
+  if (attribute) {
+    const DLPackExchangeAPI* api = ParseExchangeAPI(attribute.get());
+    TVMFFIObject* h = api != nullptr ? ImportByAPI(obj, api, options) : nullptr;
+    if (h != nullptr || !PyErr_ExceptionMatches(PyExc_BufferError)) return h;
+  }
+  PyErr_Clear();
+  int has_method = PyObject_HasAttr(obj, dlpack_name);
+  if (has_method != 0) return ImportFromMethod(obj, options);
+  PyErr_Format(PyExc_TypeError,
+               "Expect from_dlpack to take either a compatible tensor or PyCapsule, got %s",
+               Py_TYPE(obj)->tp_name);
+  return nullptr;
+}
+
+PyObject* from_dlpack_keywords[3];  // ext_tensor, require_alignment, require_contiguous
+
+PyObject* FromDLPack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  PyObject* given[3] = {nullptr, nullptr, Py_False};
+  if (nargs > 1) {
+    return PyErr_Format(PyExc_TypeError,
+                        "from_dlpack() takes 1 positional argument but %zd were given", nargs);
+  }
+  if (!ReadKeywords("from_dlpack", args + nargs, kwnames, from_dlpack_keywords, 3, given)) {
+    return nullptr;
+  }
+  if (nargs == 1) given[0] = args[0];
+  if (given[0] == nullptr) {
+    return PyErr_Format(PyExc_TypeError, "from_dlpack() misses its argument 'ext_tensor'");
+  }
+  ImportOptions options;
+  int contiguous = PyObject_IsTrue(given[2]);
+  if (contiguous < 0) return nullptr;
+  options.require_contiguous = contiguous != 0;
+  if (given[1] != nullptr) {
+    long long value;
+    if (!IntegerInRange(given[1], 0, INT32_MAX, "require_alignment", &value)) return nullptr;
+    options.require_alignment = static_cast<int32_t>(value);
+  }
+  TVMFFIObject* h = ImportAnything(given[0], options);
+  return h != nullptr ? WrapOwned(h) : nullptr;
+}
+
+PyMethodDef dlpack_functions[] = {
+    {"from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(FromDLPack)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "from_dlpack($module, ext_tensor, *, require_alignment=0, require_contiguous=False)\n--\n\n"
+     "Make a Tensor that shares the memory of another library's tensor or of a DLPack capsule.\n\n"
+     ">>> import numpy, tvm_ffi\n"
+     ">>> a = numpy.arange(3)\n"
+     ">>> t = tvm_ffi.from_dlpack(a)\n"
+     ">>> a[0] = 7\n"
+     ">>> numpy.from_dlpack(t).tolist()\n"
+     "[7, 1, 2]\n"},
+    {nullptr, nullptr, 0, nullptr}};
+
+bool SkipsExchangeAPI() {
+  const char* setting = std::getenv("TVM_FFI_SKIP_DLPACK_C_EXCHANGE_API");
+  return setting != nullptr && std::strcmp(setting, "1") == 0;
+}
+
+}  // namespace
+
+const DLPackExchangeAPI* ExchangeAPIOf(PyObject* cls) {
+  Ref attribute = Ref::Steal(PyObject_GetAttr(cls, exchange_api_name));
+  return attribute ? ParseExchangeAPI(attribute.get()) : nullptr;
+}
+
+bool IsOwnExchangeAPI(const DLPackExchangeAPI* api) { return api == &own_api || api == &test_api; }
+
+int ResolveExchangeAPI(PyObject* obj, Setter* out) {
+  PyTypeObject* type = Py_TYPE(obj);
+  if (SkipsExchangeAPI() || !HasMethod(type, "__dlpack_c_exchange_api__")) return 0;
+  if (FindKnownAPI(type) == nullptr) {
+    const DLPackExchangeAPI* api = ExchangeAPIOf(reinterpret_cast<PyObject*>(type));
+    if (api == nullptr) return -1;
+    RememberAPI(type, api);
+  }
+  *out = SetByExchangeAPI;
+  return 0;
+}
+
+int ResolveTorchTensor(PyObject* obj, Setter* out) {
+  int is = IsInstanceOfLoaded(obj, "torch", "Tensor");
+  if (is > 0) *out = SetTorchTensor;
+  return is < 0 ? -1 : 0;
+}
+
+int ResolveDLPack(PyObject* obj, Setter* out) {
+  if (!HasMethod(Py_TYPE(obj), "__dlpack__")) return 0;
+  *out = Py_TYPE(obj) == FindNumpyArrayType() ? SetNumpyArray : SetByDLPack;
+  return 0;
+}
+
+bool SetTaggedContainer(PyObject* obj, const DLPackExchangeAPI* tag, TVMFFIAny* out,
+                        Arguments* args) {
+  TVMFFIObject* h = UseHandle(AsWrapper(obj));
+  if (h == nullptr) return false;
+  tie::StoreObject(h, out);
+  CallContext* context = args->MutableContext();
+  if (context->api == nullptr) context->api = tag;
+  if (context->device_type != -1 || tag->current_work_stream == nullptr) return true;
+  Ref done = Ref::Steal(Guarded([&]() -> PyObject* {
+    static const auto find = ffi::Function::GetGlobalRequired("ffi.ContainerFindFirstNonCPUDevice");
+    ffi::Any found = find(ffi::AnyView::CopyFromTVMFFIAny(*out));
+    if (auto device = found.as<DLDevice>()) RecordStream(tag, *device, context);
+    return Py_NewRef(Py_None);
+  }));
+  return static_cast<bool>(done);
+}
+
+int InitDLPack(PyObject* module) {
+  dlpack_name = PyUnicode_InternFromString("__dlpack__");
+  exchange_api_name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
+  if (dlpack_name == nullptr || exchange_api_name == nullptr) return -1;
+  const char* const keywords[] = {"ext_tensor", "require_alignment", "require_contiguous"};
+  for (size_t i = 0; i < 3; ++i) {
+    from_dlpack_keywords[i] = PyUnicode_InternFromString(keywords[i]);
+    if (from_dlpack_keywords[i] == nullptr) return -1;
+  }
+  test_wrapper_type = AddType(module, &test_wrapper_spec, nullptr);
+  if (test_wrapper_type == nullptr || AddExchangeAPI(test_wrapper_type, &test_api) < 0) return -1;
+  if (AddExchangeAPI(types.tensor, &own_api) < 0) return -1;
+  Ref version = Ref::Steal(Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION));
+  if (!version || PyModule_AddObjectRef(module, "__dlpack_version__", version.get()) < 0) return -1;
+  return PyModule_AddFunctions(module, dlpack_functions);
+}
+
+}  // namespace tether_py
