@@ -8,8 +8,9 @@ $TETHER_CACHE/wheels), is fetched once, and is only handed to the compiler.
     python tests/skew/fetch_headers.py              every release below
     python tests/skew/fetch_headers.py 0.1.12       one release
 
-Prints one directory per line, each with include/ and lib/. Exit status 3: the package index cannot
-be reached (the reason is on stderr), so the caller may skip; any other failure is an error.
+Prints one directory per line, each with include/ and lib/. Releases that could not be had because
+the package index cannot be reached are named on stderr, `<release>: <reason>`, and the exit status
+is 3, so the caller may skip them; any other failure is an error.
 """
 
 from __future__ import annotations
@@ -21,10 +22,19 @@ import sys
 import zipfile
 from pathlib import Path
 
-# Chosen for what changed: the first with List and Dict, the last before objects were allocated
-# through the registry, the only one that did so (withdrawn, but exact pins still install), the
-# release our headers' version follows, and the newest.
-RELEASES = ["0.1.9", "0.1.12", "0.1.13", "0.1.13.post3", "0.1.15.post1"]
+# Every release since List and Dict exist that differs from its neighbours in what clients inline.
+# 0.1.13, the only one that allocated objects through the registry, is withdrawn, but exact pins
+# still install.
+RELEASES = [
+    "0.1.9",
+    "0.1.10",
+    "0.1.11",
+    "0.1.12",
+    "0.1.13",
+    "0.1.13.post3",
+    "0.1.14.post1",
+    "0.1.15.post1",
+]
 INDEX_UNREACHABLE = 3
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,6 +47,10 @@ def cache_dir() -> Path:
     return Path(os.environ.get("TETHER_CACHE", ROOT / ".cache")) / "wheels"
 
 
+class IndexUnreachable(Exception):
+    """The package index does not answer."""
+
+
 def download(release: str, into: Path) -> Path:
     """Return the wheel of `release`, downloading it when it is not in `into` yet."""
     pattern = f"apache_tvm_ffi-{release}-*.whl"
@@ -47,9 +61,9 @@ def download(release: str, into: Path) -> Path:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             output = done.stdout + done.stderr
-            status = INDEX_UNREACHABLE if NETWORK_TROUBLE.search(output) else 1
-            print(f"cannot download apache-tvm-ffi {release}:\n{output}", file=sys.stderr)
-            sys.exit(status)
+            if NETWORK_TROUBLE.search(output):
+                raise IndexUnreachable
+            sys.exit(f"cannot download apache-tvm-ffi {release}:\n{output}")
     return next(into.glob(pattern))
 
 
@@ -71,10 +85,17 @@ def unpack(wheel: Path, into: Path) -> None:
 def main(releases: list[str]) -> None:
     cache = cache_dir()
     cache.mkdir(parents=True, exist_ok=True)
+    status = 0
     for release in releases:
         target = cache / release
-        unpack(download(release, cache), target)
-        print(target)
+        try:
+            unpack(download(release, cache), target)
+        except IndexUnreachable:
+            print(f"{release}: the package index cannot be reached", file=sys.stderr)
+            status = INDEX_UNREACHABLE
+        else:
+            print(target)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

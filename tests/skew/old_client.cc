@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A client library as users write them, compiled once per release of the interface and once against
-// our own headers. It registers functions named "skew.<release>.<what>" and a reflected class
-// "skew.<release>.Node" while it is being loaded; old_client_driver.cc calls them. Only what every
-// release since 0.1.9 offers is used, so one source serves all.
+// our own headers. It registers functions named "skew.<release>.<what>" and the reflected classes
+// "skew.<release>.Node" and "skew.<release>.Machine" while it is being loaded; old_client_driver.cc
+// calls them from C++ and test_matrix.py from Python. Only what every release since 0.1.9 offers is
+// used, so one source serves all.
 //
 //   SKEW_TAG   an identifier, unique per release    SKEW_NAME  the release as a string
 //   SKEW_MODULE_DISAGREES  set for 0.1.13, whose module functions no other release can call
 #include <tvm/ffi/extra/module.h>
 
+#include <algorithm>
+#include <atomic>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -25,8 +29,18 @@ namespace refl = tvm::ffi::reflection;
 
 constexpr const char* kPrefix = "skew." SKEW_NAME ".";
 
+// A member that counts how many objects of this client live.
+struct Tally {
+  static inline std::atomic<int64_t> live{0};
+  Tally() { ++live; }
+  Tally(const Tally&) { ++live; }
+  Tally& operator=(const Tally&) = default;
+  ~Tally() { --live; }
+};
+
 class NodeObj : public Object {
  public:
+  Tally tally;
   int64_t value = 0;
   double weight = 0.5;
   String name;
@@ -41,6 +55,27 @@ class NodeObj : public Object {
 
   static constexpr bool _type_mutable = true;
   TVM_FFI_DECLARE_OBJECT_INFO_FINAL("skew." SKEW_NAME ".Node", NodeObj, Object);
+};
+
+// Virtual functions put a vtable pointer in front of the header.
+class MachineObj : public Object {
+ public:
+  Tally tally;
+  int64_t power = 0;
+  Any part;
+
+  MachineObj() = default;
+  virtual ~MachineObj() = default;
+  virtual String Describe() const { return "machine"; }
+
+  static constexpr bool _type_mutable = true;
+  TVM_FFI_DECLARE_OBJECT_INFO("skew." SKEW_NAME ".Machine", MachineObj, Object);
+};
+
+class EngineObj : public MachineObj {
+ public:
+  String Describe() const override { return "engine " SKEW_NAME; }
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("skew." SKEW_NAME ".Engine", EngineObj, MachineObj);
 };
 
 #ifndef SKEW_MODULE_DISAGREES
@@ -60,6 +95,40 @@ Any& Held() {
   return held;
 }
 
+// Things that worker threads will drop.
+std::vector<Any>& Pool() {
+  static std::vector<Any> pool;
+  return pool;
+}
+
+// On threads that have never seen an interpreter.
+void DropPoolOnThreads(int64_t threads, int64_t seed) {
+  std::vector<Any> pool = std::move(Pool());
+  Pool().clear();
+  std::shuffle(pool.begin(), pool.end(), std::mt19937(static_cast<uint32_t>(seed)));
+  std::vector<std::thread> workers;
+  for (int64_t t = 0; t < threads; ++t) {
+    workers.emplace_back([&pool, t, threads]() {
+      for (size_t i = t; i < pool.size(); i += threads) pool[i].reset();
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+}
+
+Any CallOnThread(const Function& f, const Any& arg) {
+  Any result;
+  std::string failure;
+  std::thread([&]() {
+    try {
+      result = f(arg);
+    } catch (const Error& error) {
+      failure = std::string(error.kind()) + ": " + std::string(error.message());
+    }
+  }).join();
+  if (!failure.empty()) TVM_FFI_THROW(RuntimeError) << "on a thread: " << failure;
+  return result;
+}
+
 WeakObjectPtr<PointObj>& Watched() {
   static WeakObjectPtr<PointObj> watched;
   return watched;
@@ -71,6 +140,10 @@ Array<Any>& MadeAtLoad() {
                             Map<String, Any>({{"key", 7}})};
   return made;
 }
+
+// A variable, not made in the block below: there, since 0.1.13, classes do not know their type
+// index.
+Any node_made_at_load(ObjectRef(make_object<NodeObj>(1, "made at load")));
 
 String Describe(const Function& f) {
   try {
@@ -110,6 +183,14 @@ void RegisterObjects() {
            [](int64_t value, String name) {
              return ObjectRef(make_object<NodeObj>(value, std::move(name)));
            })
+      .def((p + "make_engine").c_str(),
+           [](int64_t power, Any part) {
+             ObjectPtr<EngineObj> engine = make_object<EngineObj>();
+             engine->power = power;
+             engine->part = std::move(part);
+             return ObjectRef(engine);
+           })
+      .def((p + "live").c_str(), []() { return Tally::live.load(); })
       .def((p + "point_x").c_str(), [](const Point& point) { return point->x; })
       .def((p + "point_label").c_str(), [](const Point& point) { return point->label; })
       .def((p + "point_extra").c_str(), [](const Point& point) { return point->extra; })
@@ -154,7 +235,24 @@ void RegisterOwnership() {
       .def((p + "watched_alive").c_str(), []() { return !Watched().expired(); })
       .def((p + "watched").c_str(), []() { return Point(Watched().lock()); })
       .def((p + "unwatch").c_str(), []() { Watched().reset(); })
-      .def((p + "made_at_load").c_str(), []() { return MadeAtLoad(); });
+      .def((p + "made_at_load").c_str(), []() { return MadeAtLoad(); })
+      .def((p + "node_made_at_load").c_str(), []() { return node_made_at_load; })
+      .def((p + "pool_add").c_str(), [](Any value) { Pool().push_back(std::move(value)); })
+      .def((p + "pool_take").c_str(),
+           [](int64_t i) {
+             Any taken = std::move(Pool().at(i));
+             std::swap(Pool().at(i), Pool().back());
+             Pool().pop_back();
+             return taken;
+           })
+      .def((p + "pool_get").c_str(), [](int64_t i) { return Pool().at(i); })
+      .def((p + "pool_fill").c_str(),
+           [](int64_t count) {
+             for (int64_t i = 0; i < count; ++i) {
+               Pool().emplace_back(ObjectRef(make_object<NodeObj>(i, "pooled")));
+             }
+           })
+      .def((p + "pool_drop_on_threads").c_str(), DropPoolOnThreads);
 }
 
 void RegisterStrings() {
@@ -299,6 +397,7 @@ void RegisterFunctionsAndErrors() {
       .def((p + "make_adder").c_str(),
            [](int64_t step) { return Function::FromPacked(Adder{step}); })
       .def((p + "apply").c_str(), [](const Function& f, Any arg) { return f(arg); })
+      .def((p + "apply_on_thread").c_str(), CallOnThread)
       .def((p + "apply_typed").c_str(),
            [](TypedFunction<int64_t(int64_t)> f, int64_t arg) { return f(arg); })
       .def((p + "apply_through_c").c_str(), CallThroughC)
@@ -373,6 +472,11 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def_rw("payload", &NodeObj::payload)
       .def_ro("children", &NodeObj::children)
       .def("total", &NodeObj::Total);
+  refl::ObjectDef<MachineObj>()
+      .def_rw("power", &MachineObj::power)
+      .def_rw("part", &MachineObj::part)
+      .def("describe", [](const MachineObj* self) { return self->Describe(); });
+  refl::ObjectDef<EngineObj>();
   RegisterObjects();
   RegisterOwnership();
   RegisterStrings();

@@ -1,22 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Old binaries against the library in build/release: builds the clients and runs the driver
-#   - with all of them in one process, each with its own copies of inline code;
-#   - with each release and a client of ours where equal weak symbols merge, once so that the client
-#     runs our copies of them and once so that our client runs its copies;
-# each plain and under valgrind. Skipped, with the reason, when the package index cannot be reached.
+# Old binaries against the library in build/release: builds the clients and runs
+#   - the C++ driver with all of them in one process, each with its own copies of inline code;
+#   - the C++ driver with each release and a client of ours where equal weak symbols merge, once so
+#     that the client runs our copies of them and once so that our client runs its copies;
+#   - test_matrix.py: all of them in one Python process, loaded after tvm_ffi and before it;
+# each plain and under valgrind. What cannot be run, because the package index cannot be reached, is
+# reported as skipped, with the reason.
 source "$(dirname "$0")/../../scripts/common.sh"
 build=build/skew
 
+mkdir -p "$REPORTS" $build
 status=0
-wheels=$("$PYTHON" tests/skew/fetch_headers.py) || status=$?
-if [ $status = 3 ]; then
-  echo "SKIPPED: old-binary tests, because the package index cannot be reached"
+wheels=$("$PYTHON" tests/skew/fetch_headers.py 2>$build/missing.txt) || status=$?
+missing=$(<$build/missing.txt)
+[ $status = 0 ] || [ $status = 3 ] || die "cannot fetch the released headers: $missing"
+[ -z "$missing" ] || sed 's/^/SKIPPED: /' <<<"$missing"
+if [ -z "$wheels" ]; then
   report_skipped skew "the package index cannot be reached"
   exit 0
 fi
-[ $status = 0 ] || die "cannot fetch the released headers"
 releases=()
 for wheel in $wheels; do releases+=("$(basename "$wheel")"); done
 
@@ -29,22 +33,47 @@ client() { echo "$1=$ROOT/$build/client_$1.so"; }
 memcheck="valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite
   --errors-for-leak-kinds=definite"
 
-# JOBS runs at a time; xargs fails if one of them does.
-schedule() { printf '%q ' run_gtest "$@" && echo; }
+# run_matrix NAME PREFIX...: test_matrix.py, with one line when it passes.
+run_matrix() {
+  local name=$1 log=$REPORTS/$1.log
+  shift
+  if ! "$@" "$PYTHON" -X faulthandler -m pytest -q -p no:cacheprovider tests/skew/test_matrix.py \
+    --junitxml="$REPORTS/$name.xml" >"$log" 2>&1; then
+    echo "$name: FAILED"
+    cat "$log" >&2
+    return 1
+  fi
+  printf '%-44s%s\n' "$name" "$(tail -n 1 "$log")"
+  grep '^SKIPPED' "$log" | sed 's/.*py:[0-9]*: //' | sort | uniq -c || true
+}
+export -f run_matrix
+export PYTHONPATH=$ROOT/build/release/package SKEW_CLIENTS=$ROOT/$build SKEW_MISSING=$missing
+export SKEW_RELEASES="${releases[*]} $(cut -d: -f1 $build/missing.txt | tr '\n' ' ')"
+
+# Invalid accesses only: an interpreter leaves much behind on purpose and computes with what it has
+# not initialised; leaks and uninitialised values are the business of the driver.
+python_memcheck="env PYTHONMALLOC=malloc TETHER_TEST_SCALE=0.01 valgrind --quiet --error-exitcode=9
+  --leak-check=no --undef-value-errors=no"
+
+# JOBS runs at a time, the longest first; xargs fails if one of them does.
+schedule() { printf '%q ' "$@" && echo; }
 runs() {
   local tool prefix release driver
-  for tool in plain memcheck; do
+  schedule run_matrix "skew python memcheck" $python_memcheck
+  schedule run_matrix "skew python preloaded memcheck" $python_memcheck env SKEW_PRELOADED=1
+  schedule run_matrix "skew python plain" env
+  schedule run_matrix "skew python preloaded plain" env SKEW_PRELOADED=1
+  for tool in memcheck plain; do
     prefix=
     [ $tool = plain ] || prefix=$memcheck
-    schedule "skew all $tool" $prefix $build/driver \
+    schedule run_gtest "skew all $tool" $prefix $build/driver \
       $(for release in "${releases[@]}"; do client "$release"; done) "$(client ours)"
     for release in "${releases[@]}"; do
       for driver in driver driver_exporting; do
-        schedule "skew $release $driver $tool" $prefix $build/$driver --merged \
+        schedule run_gtest "skew $release $driver $tool" $prefix $build/$driver --merged \
           "$(client "$release")" "$(client ours)"
       done
     done
   done
 }
-mkdir -p "$REPORTS"
 runs | xargs -d '\n' -P "$JOBS" -I COMMAND bash -c 'source scripts/common.sh; COMMAND'
