@@ -186,6 +186,14 @@ std::vector<BadInput> Calls() {
              .CallExpected<void>()
              .error();
        }},
+      {"CallOfNull", "TypeError", "a null ffi.Function (None) cannot be called",
+       [] { Function()(1); }},
+      {"CallOfNullTyped", "TypeError", "a null ffi.Function (None) cannot be called",
+       [] { TypedFunction<int()>()(); }},
+      {"CallOfNullAsExpected", "TypeError", "a null ffi.Function (None) cannot be called",
+       [] { throw Function().CallExpected<void>().error(); }},
+      {"MethodOfNone", "TypeError", "a method of `testing.TestIntPair` was called on None",
+       [] { CallGlobal("testing.TestIntPairSum", nullptr); }},
       {"ResultCellHoldsAnObject", "InternalError", "~Check failed: result->type_index < ",
        [] {
          Box box(1);

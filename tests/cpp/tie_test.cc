@@ -351,9 +351,10 @@ TEST_F(TieTest, AForkedChildCanAdopt) {
     pid_t child = fork();
     if (child == 0) {
       alarm(20);
-      OldObject storage;
+      // Volatile, or the compiler warns of the prefix it sees missing and FindSlot does not touch.
+      OldObject* volatile storage = new OldObject;
       int deaths = 0;
-      _exit(TieB::FindOrAdopt(InitOld(&storage, &deaths, nullptr)) != nullptr ? 0 : 1);
+      _exit(TieB::FindOrAdopt(InitOld(storage, &deaths, nullptr)) != nullptr ? 0 : 1);
     }
     ASSERT_GT(child, 0);
     int status = -1;

@@ -310,10 +310,10 @@ class Function : public ObjectRef {
     return Invoke(tether::HoldArgument(std::forward<Args>(args))...);
   }
   TVM_FFI_INLINE void CallPacked(const AnyView* args, int32_t num_args, Any* result) const {
-    get()->CallPacked(args, num_args, result);
+    Callee()->CallPacked(args, num_args, result);
   }
   TVM_FFI_INLINE void CallPacked(PackedArgs args, Any* result) const {
-    get()->CallPacked(args.data(), args.size(), result);
+    Callee()->CallPacked(args.data(), args.size(), result);
   }
 
   // A call that reports failure as a value.
@@ -335,13 +335,24 @@ class Function : public ObjectRef {
   template <typename... Args>
   static constexpr size_t kArraySize = sizeof...(Args) > 0 ? sizeof...(Args) : 1;
 
+  // None arrives as a null function. Calling it is a mistake, but not the end of the process.
+  TVM_FFI_INLINE const FunctionObj* Callee() const {
+    if (TVM_FFI_PREDICT_FALSE(data_ == nullptr)) ThrowNullCall();
+    return get();
+  }
+  static constexpr const char* kNullCall = "a null ffi.Function (None) cannot be called";
+  [[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE static void ThrowNullCall() {
+    TVM_FFI_THROW(TypeError) << kNullCall;
+    TVM_FFI_UNREACHABLE();
+  }
+
   // The three ways to call, with arguments that live until it returns.
   template <typename... Args>
   TVM_FFI_INLINE Any Invoke(Args&&... args) const {
     AnyView packed[kArraySize<Args...>];
     PackedArgs::Fill(packed, std::forward<Args>(args)...);
     Any result;
-    get()->CallPacked(packed, static_cast<int32_t>(sizeof...(Args)), &result);
+    Callee()->CallPacked(packed, static_cast<int32_t>(sizeof...(Args)), &result);
     return result;
   }
   template <typename... Args>
@@ -359,6 +370,10 @@ class Function : public ObjectRef {
     AnyView packed[kArraySize<Args...>];
     PackedArgs::Fill(packed, std::forward<Args>(args)...);
     FunctionObj* func = const_cast<FunctionObj*>(get());
+    if (TVM_FFI_PREDICT_FALSE(func == nullptr)) {
+      TVMFFIErrorSetRaisedFromCStr("TypeError", kNullCall);
+      return -1;
+    }
     return func->safe_call(func, reinterpret_cast<const TVMFFIAny*>(packed),
                            static_cast<int32_t>(sizeof...(Args)),
                            reinterpret_cast<TVMFFIAny*>(result));

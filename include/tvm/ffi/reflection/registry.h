@@ -490,6 +490,13 @@ inline std::string QualifiedName(const char* type_key, const char* name) {
 
 // ---- Callables ----------------------------------------------------------------------------------
 
+// None arrives as a null object. A method cannot be called on it.
+template <typename ObjectClass>
+TVM_FFI_INLINE void RequireSelf(const void* self) {
+  if (TVM_FFI_PREDICT_TRUE(self != nullptr)) return;
+  TVM_FFI_THROW(TypeError) << "a method of `" << ObjectClass::_type_key << "` was called on None";
+}
+
 // A member function as a callable that takes its object first.
 template <typename Class, typename Method, typename R, typename... Args>
 auto BindSelf(Method method) {
@@ -498,6 +505,7 @@ auto BindSelf(Method method) {
   constexpr bool kIsConst = std::is_invocable_v<Method, const Class&, Args...>;
   if constexpr (std::is_base_of_v<Object, Class>) {
     return [method](const Class* self, Args... args) -> R {
+      RequireSelf<Class>(self);
       if constexpr (kIsConst) {
         return (self->*method)(std::forward<Args>(args)...);
       } else {
@@ -506,10 +514,12 @@ auto BindSelf(Method method) {
     };
   } else if constexpr (kIsConst) {
     return [method](const Class& self, Args... args) -> R {
+      RequireSelf<typename Class::ContainerType>(self.get());
       return (self.*method)(std::forward<Args>(args)...);
     };
   } else {
     return [method](Class self, Args... args) -> R {
+      RequireSelf<typename Class::ContainerType>(self.get());
       return (self.*method)(std::forward<Args>(args)...);
     };
   }
