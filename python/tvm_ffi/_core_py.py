@@ -2,7 +2,7 @@
 """The part of ``tvm_ffi.core`` that is written in Python: class `Object`, text values, reflection.
 
 The extension imports this module at the end of its own initialisation and calls `install`, which
-puts every name of `_EXPORTS` into ``tvm_ffi.core``. Use them from there:
+puts every name of `_EXPORTS`, and those of `_type_schema`, into ``tvm_ffi.core``. Use them there:
 
 >>> from tvm_ffi import core
 >>> core._type_cls_to_type_info(core.Object).type_key
@@ -234,10 +234,8 @@ def _parse_metadata(text: Any) -> dict[str, Any]:
 
 
 def _schema_of(metadata: Mapping[str, Any]) -> Any:
-    schema_class = getattr(core, "TypeSchema", None)
-    if schema_class is None or "type_schema" not in metadata:
-        return None
-    return schema_class._from_maybe_json(metadata["type_schema"])
+    schema = metadata.get("type_schema")
+    return None if schema is None else core.TypeSchema._from_maybe_json(schema)
 
 
 class _Record:
@@ -823,11 +821,14 @@ def install(core_module: Any) -> None:
     """Put the names of this module into the extension and register its own classes."""
     if core_module is not core:
         raise ImportError("tvm_ffi._core_py was loaded for another instance of tvm_ffi.core")
-    for name in _EXPORTS:
-        value = globals()[name]
-        setattr(core, name, value)
-        if hasattr(value, "__qualname__"):
-            value.__module__ = core.__name__
+    from . import _type_schema
+
+    for module, names in ((globals(), _EXPORTS), (vars(_type_schema), _type_schema.EXPORTS)):
+        for name in names:
+            value = module[name]
+            setattr(core, name, value)
+            if hasattr(value, "__qualname__"):
+                value.__module__ = core.__name__
     core._WITH_APPEND_BACKTRACE = None
     core._TRACEBACK_TO_BACKTRACE_STR = None
     core._CLASS_OBJECT = Object

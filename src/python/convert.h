@@ -195,6 +195,7 @@ int InitFieldTypes(PyObject* module);
 int InitContainerTypes(PyObject* module);
 int InitReflection(PyObject* module);
 int InitPyClass(PyObject* module);
+int InitTypeConverter(PyObject* module);
 
 // A type of the module deriving from `base`. Borrowed by types.*, owned by the module.
 PyTypeObject* AddType(PyObject* module, PyType_Spec* spec, PyTypeObject* base);

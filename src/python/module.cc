@@ -51,7 +51,8 @@ int ExecUnguarded(PyObject* module) {
       InitErrorType(module) < 0 || InitDataType(module) < 0 || InitDevice(module) < 0 ||
       InitTensor(module) < 0 || InitDLPack(module) < 0 || InitContainerTypes(module) < 0 ||
       InitFieldTypes(module) < 0 || InitReflection(module) < 0 || InitPyClass(module) < 0 ||
-      PyModule_AddFunctions(module, to_any_functions) < 0 || InitTying(module) < 0) {
+      InitTypeConverter(module) < 0 || PyModule_AddFunctions(module, to_any_functions) < 0 ||
+      InitTying(module) < 0) {
     return -1;
   }
   // What is written in Python: the metaclass, Object, String, type records.

@@ -15,6 +15,7 @@ MODULES = [
     "tvm_ffi._convert",
     "tvm_ffi._core_py",
     "tvm_ffi._dtype",
+    "tvm_ffi._type_schema",
     "tvm_ffi._ffi_api",
     "tvm_ffi._tensor",
     "tvm_ffi.access_path",
@@ -68,6 +69,7 @@ def test_examples_of_modules(name: str) -> None:
         "ObjectConvertible",
         "TypeField",
         "TypeInfo",
+        "TypeSchema",
         "object_repr",
     ],
 )
