@@ -165,6 +165,9 @@ def _make_init(
     __init__.__qualname__ = f"{type_cls.__qualname__}.__init__"
     __init__.__module__ = type_cls.__module__
     __init__.__signature__ = _make_init_signature(type_info)  # type: ignore[attr-defined]
+    if not (init_properties or has_post_init or by_name):
+        expected_info = None if py_class_mode else type_info
+        core._set_constructor(type_cls, __init__, expected_info, ffi_init, not explicit)
     return __init__
 
 

@@ -219,6 +219,37 @@ inline bool HasInstanceDict(PyTypeObject* type) {
 #endif
 }
 
+// A number that changes with every change of a class or of one of its bases; 0 for none.
+inline unsigned int TypeVersion(PyTypeObject* cls) {
+#if PY_VERSION_HEX < 0x030C0000
+  if (!PyType_HasFeature(cls, Py_TPFLAGS_VALID_VERSION_TAG)) return 0;
+#endif
+  return __atomic_load_n(&cls->tp_version_tag, __ATOMIC_RELAXED);
+}
+
+// Lets calls of `cls` go to its tp_vectorcall. False where its metaclass does not allow that.
+inline bool EnableVectorcall(PyTypeObject* cls) {
+  PyTypeObject* meta = Py_TYPE(cls);
+  if (meta->tp_call != PyType_Type.tp_call) return false;
+#if PY_VERSION_HEX < 0x030C0000
+  // Classes written in Python, as metaclasses are, do not inherit the flag yet.
+  if (meta->tp_vectorcall_offset != PyType_Type.tp_vectorcall_offset) return false;
+  meta->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+#endif
+  return PyType_HasFeature(meta, Py_TPFLAGS_HAVE_VECTORCALL);
+}
+
+// Whether a call of `cls` still means what type.__call__ does: from 3.12 on CPython takes the flag
+// away when the metaclass gets a __call__.
+inline bool CallsAsType(PyTypeObject* cls) {
+#if PY_VERSION_HEX < 0x030C0000
+  return Py_TYPE(cls)->tp_call == PyType_Type.tp_call;
+#else
+  (void)cls;
+  return true;
+#endif
+}
+
 #ifndef Py_BEGIN_CRITICAL_SECTION
 #define Py_BEGIN_CRITICAL_SECTION(op) {
 #define Py_END_CRITICAL_SECTION() }

@@ -158,6 +158,10 @@ inline PyObject* FromBorrowedAny(const TVMFFIAny& value, const DLPackExchangeAPI
 // ----------------------------------------------------------------------------------------
 
 void InitFunctionWrapper(FunctionWrapper* w);
+// As TVMFFIFunctionCall does, without the detour through the library.
+inline int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
+  return TVMFFIFunctionGetCellPtr(func)->safe_call(func, args->data(), args->size(), result);
+}
 // The Python callable inside a function made by this frontend, borrowed, or NULL.
 PyObject* CallableOf(TVMFFIObject* function);
 // A function object around a Python callable. NULL object with an error set.
@@ -190,6 +194,7 @@ PyObject* Guarded(F&& f) {
 }
 
 int InitFunctionType(PyObject* module);
+int InitConstructors(PyObject* module);
 int InitErrorType(PyObject* module);
 int InitFieldTypes(PyObject* module);
 int InitContainerTypes(PyObject* module);

@@ -127,11 +127,6 @@ ffi::Function MakeCallback(PyObject* callable, const DLPackExchangeAPI* api) {
 
 namespace {
 
-// As TVMFFIFunctionCall does, without the detour through the library.
-int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
-  return TVMFFIFunctionGetCellPtr(func)->safe_call(func, args->data(), args->size(), result);
-}
-
 int CallWithoutGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
   // While the GIL is away the collector must not look into the arguments, nor another thread free
   // them.

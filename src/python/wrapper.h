@@ -22,6 +22,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "block_cache.h"
 #include "tie/tie.h"
 
 namespace tether_py {
@@ -114,8 +115,8 @@ struct Runtime : public tie::NoHooks {
   static void OnDormant(Wrapper* w);
   static void OnActive(Wrapper* w);
   static void OnGone(Wrapper* w);
-  static void* AllocateSpace(size_t n) { return std::malloc(n); }
-  static void FreeSpace(void* p) { std::free(p); }
+  static void* AllocateSpace(size_t n) { return BlockCache::Allocate(n); }
+  static void FreeSpace(void* p) { BlockCache::Free(p); }
 
   static const tie::AdoptedTable* adopted_table;
 };

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calling a class goes straight to C++, and nobody can tell except by the clock."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import weakref
+
+import pytest
+import tvm_ffi
+import tvm_ffi.testing
+from tvm_ffi.dataclasses import c_class
+from tvm_ffi.testing.testing import _TestCxxAutoInit as AutoInit
+
+KEY = "testing.TestUnregisteredBaseObject"
+
+
+def make_class() -> type:
+    """Register a fresh class for a type with a plain C++ constructor."""
+
+    @tvm_ffi.register_object(KEY)
+    class Made(tvm_ffi.Object):
+        pass
+
+    return Made
+
+
+def test_the_object_is_built_and_tied() -> None:
+    made = make_class()(41)
+    assert made.v1 == 41
+    assert tvm_ffi.tying.state(made) == "active"
+    assert tvm_ffi.Array([made])[0] is made
+
+
+def test_the_signature_and_the_name_are_kept() -> None:
+    made = tvm_ffi.testing.TestIntPair
+    assert list(inspect.signature(made.__init__).parameters) == ["self", "a", "b"]
+    assert made.__init__.__qualname__ == "TestIntPair.__init__"
+
+
+def test_init_can_be_called_by_hand() -> None:
+    cls = make_class()
+    made = cls.__new__(cls)
+    assert made.__chandle__() == 0
+    made.__init__(5)
+    assert made.v1 == 5
+
+
+def test_a_failed_conversion_raises_what_init_raises() -> None:
+    cls = make_class()
+    empty = cls.__new__(cls)
+    with pytest.raises(TypeError) as by_init:
+        empty.__init__("text")
+    with pytest.raises(TypeError) as by_call:
+        cls("text")
+    assert str(by_call.value) == str(by_init.value)
+    with pytest.raises(OverflowError):
+        cls(1 << 70)
+
+
+def test_the_number_of_arguments_is_checked() -> None:
+    cls = make_class()
+    with pytest.raises(TypeError, match="Expected 1 but got 2"):
+        cls(1, 2)
+    with pytest.raises(TypeError, match="Expected 1 but got 0"):
+        cls()
+
+
+def test_a_replaced_init_is_used() -> None:
+    cls = make_class()
+    cls(1)
+    seen = []
+    original = cls.__init__
+
+    def counting(self: object, value: int) -> None:
+        seen.append(value)
+        original(self, value + 1)
+
+    cls.__init__ = counting
+    assert cls(1).v1 == 2 and seen == [1]
+    cls.__init__ = original
+    assert cls(1).v1 == 1 and seen == [1]
+
+
+def test_a_deleted_init_uncovers_the_inherited_one() -> None:
+    cls = make_class()
+    cls(1)
+    del cls.__init__
+    made = cls(1)
+    assert made.__chandle__() == 0
+
+
+def test_an_init_added_to_a_mixin_in_front_is_used() -> None:
+    class Mixin:
+        __slots__ = ()
+
+    @tvm_ffi.register_object(KEY)
+    class Made(Mixin, tvm_ffi.Object):
+        pass
+
+    assert Made(3).v1 == 3
+    Mixin.__init__ = lambda self, value: None  # type: ignore[misc]
+    assert Made(3).v1 == 3, "the class's own comes first"
+
+
+def test_a_new_defined_later_is_used() -> None:
+    cls = make_class()
+    cls(1)
+    kept = cls(7)
+    cls.__new__ = staticmethod(lambda cls, *args: kept)  # type: ignore[method-assign]
+    assert cls(1) is kept
+    assert kept.v1 == 1, "__init__ ran on what __new__ returned"
+
+
+def test_a_metaclass_with_call_is_used() -> None:
+    calls = []
+
+    class Meta(type(tvm_ffi.Object)):  # type: ignore[misc]
+        def __call__(cls, *args: object) -> object:
+            calls.append(args)
+            return super().__call__(*args)
+
+    @tvm_ffi.register_object(KEY)
+    class Made(tvm_ffi.Object, metaclass=Meta):
+        pass
+
+    assert Made(4).v1 == 4 and calls == [(4,)]
+
+
+def test_a_metaclass_that_gets_call_later_is_used() -> None:
+    calls = []
+
+    class Meta(type(tvm_ffi.Object)):  # type: ignore[misc]
+        pass
+
+    @tvm_ffi.register_object(KEY)
+    class Made(tvm_ffi.Object, metaclass=Meta):
+        pass
+
+    assert Made(4).v1 == 4
+
+    def call(cls: type, *args: object) -> object:
+        calls.append(args)
+        return type.__call__(cls, *args)
+
+    Meta.__call__ = call
+    assert Made(5).v1 == 5 and calls == [(5,)]
+
+
+def test_a_subclass_inherits_the_constructor() -> None:
+    class Derived(make_class()):  # type: ignore[misc]
+        pass
+
+    made = Derived(3)
+    assert type(made) is Derived and made.v1 == 3
+
+
+def test_a_subclass_with_its_own_init_runs_it() -> None:
+    class Derived(make_class()):  # type: ignore[misc]
+        __slots__ = ("extra",)
+
+        def __init__(self, value: int) -> None:
+            self.__move_handle_from__(make_class()(value))
+            self.extra = value * 2
+
+    made = Derived(3)
+    assert type(made) is Derived and (made.v1, made.extra) == (3, 6)
+
+
+def test_keywords_and_defaults_reach_the_constructor() -> None:
+    made = AutoInit(1, c=3)
+    assert (made.a, made.b, made.c, made.d) == (1, 42, 3, 99)
+    made = AutoInit(c=3, a=1, d=4)
+    assert (made.a, made.c, made.d) == (1, 3, 4)
+    assert AutoInit(1, c=3, d=tvm_ffi.core.MISSING).d == 99
+    assert AutoInit(1, **{"c": 3}).c == 3
+    with pytest.raises(TypeError, match="missing"):
+        AutoInit(1)
+    with pytest.raises(TypeError, match="extra"):
+        AutoInit(1, c=3, extra=3)
+    with pytest.raises(TypeError, match="multiple"):
+        AutoInit(1, a=1, c=3)
+
+
+def test_keywords_of_an_explicit_constructor() -> None:
+    made = tvm_ffi.testing.TestIntPair(b=2, a=1)
+    assert (made.a, made.b) == (1, 2)
+
+
+def test_post_init_runs() -> None:
+    ran = []
+
+    @c_class("testing.TestCxxAutoInitSimple")
+    class PostInit(tvm_ffi.Object):
+        x: int
+        y: int
+
+        def __post_init__(self) -> None:
+            ran.append(self.x)
+
+    PostInit(9, 1)
+    assert ran == [9]
+
+
+def test_nothing_is_kept_and_nothing_is_lost() -> None:
+    cls = make_class()
+    gc.collect()
+    before = tvm_ffi.tying.stats()["live"]
+    made = [cls(i) for i in range(100)]
+    refs = [weakref.ref(one) for one in made]
+    assert tvm_ffi.tying.stats()["live"] == before + 100
+    made.clear()
+    assert all(ref() is None for ref in refs)
+    assert tvm_ffi.tying.stats()["live"] == before
+
+
+def test_arguments_are_released() -> None:
+    class Value:
+        pass
+
+    value = Value()
+    ref = weakref.ref(value)
+    with pytest.raises(TypeError):
+        make_class()(value)
+    del value
+    gc.collect()
+    assert ref() is None
