@@ -678,12 +678,6 @@ def _register_fields(
     return register_fields(type_info, fields, structure_kind)
 
 
-def _convert_field_value(schema: Any, value: Any) -> Any:
-    from ._py_fields import convert_value
-
-    return convert_value(schema, value)
-
-
 def _lookup_type_attr(type_index: int, attr_key: str, ancestor: bool = False) -> Any:
     """Return the type attribute, of the type itself or (`ancestor`) of the nearest ancestor."""
     value = core._get_type_attr(type_index, attr_key)
@@ -803,7 +797,6 @@ _EXPORTS: Sequence[str] = (
     "_member_method_wrapper",
     "_new_object",
     "_py_error",
-    "_convert_field_value",
     "_register_fields",
     "_register_object_by_index",
     "_register_py_class",

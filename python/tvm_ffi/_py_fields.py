@@ -29,21 +29,6 @@ if TYPE_CHECKING:
 
 _HEADER_SIZE = 24
 _OBJECT_LAYOUT = (8, 8, 64)
-_ANY_LAYOUT = (16, 8, -1)
-# origin of the schema -> (size, alignment, static type index)
-_LAYOUTS = {
-    "int": (8, 8, 1),
-    "float": (8, 8, 3),
-    "bool": (1, 1, 2),
-    "ctypes.c_void_p": (8, 8, 4),
-    "dtype": (4, 2, 5),
-    "Device": (8, 4, 6),
-    "Any": _ANY_LAYOUT,
-    "str": _ANY_LAYOUT,
-    "bytes": _ANY_LAYOUT,
-    "Optional": _ANY_LAYOUT,
-    "Union": _ANY_LAYOUT,
-}
 _STRUCTURAL_FLAGS = {
     None: 0,
     "ignore": 1 << 3,
@@ -51,37 +36,6 @@ _STRUCTURAL_FLAGS = {
     "def-recursive": 1 << 4,
     "def-non-recursive": 1 << 12,
 }
-# Values of that type need no conversion; _ASK: only the schema can tell.
-_ASK = -2
-_EXACT = {
-    "int": 1,
-    "bool": 2,
-    "float": 3,
-    "ctypes.c_void_p": 4,
-    "dtype": 5,
-    "Device": 6,
-    "Any": -1,
-    "str": 65,
-    "bytes": 66,
-    "Callable": 68,
-    "Tensor": 70,
-    "Object": 64,
-}
-_CONTAINERS = {"Array": 71, "list": 75, "List": 75, "Map": 72, "dict": 76, "Dict": 76, "tuple": 71}
-
-
-def _exact_index(schema: Any) -> int:
-    exact = _EXACT.get(schema.origin)
-    if exact is not None:
-        return exact
-    if schema.origin in _CONTAINERS:
-        is_open = schema.args is None if schema.origin == "tuple" else _takes_anything(schema)
-        return _CONTAINERS[schema.origin] if is_open else _ASK
-    return schema.origin_type_index if schema.origin_type_index >= 64 else _ASK
-
-
-def _takes_anything(container: Any) -> bool:
-    return all(argument.origin == "Any" for argument in container.args)
 
 
 def _start_offset(parent: TypeInfo | None) -> int:
@@ -148,8 +102,7 @@ class _Placed:
             self.offset,
             self.static_index,
             self.default,
-            field._ty_schema,
-            _exact_index(field._ty_schema),
+            field._ty_schema._converter,
         )
         return TypeField(
             name=field.name,
@@ -182,7 +135,7 @@ def register_fields(
     end = _start_offset(type_info.parent_type_info)
     placed = []
     for field in fields:
-        layout = _LAYOUTS.get(field._ty_schema.origin, _OBJECT_LAYOUT)
+        layout = core._ORIGIN_NATIVE_LAYOUT.get(field._ty_schema.origin, _OBJECT_LAYOUT)
         size, alignment, _ = layout
         offset = _round_up(end, alignment)
         placed.append(_Placed(field, offset, layout))
@@ -196,8 +149,3 @@ def register_fields(
     if structure_kind:
         core._register_type_metadata(type_info.type_index, structure_kind, total_size)
     return registered
-
-
-def convert_value(schema: Any, value: Any) -> Any:
-    """Convert a value for a field of that schema; the error says only what is wrong with it."""
-    return value

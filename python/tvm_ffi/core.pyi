@@ -420,7 +420,6 @@ class _TypeConverter:
 
 class _ConvertError(Exception): ...
 
-_FIELD_CONVERT_ADDRESS: int
 _ORIGIN_NATIVE_LAYOUT: dict[str, tuple[int, int, int]]
 _ORIGIN_TO_TYPE_INDEX: dict[str, int]
 _TYPE_INDEX_TO_ORIGIN: dict[int, str]

@@ -202,6 +202,14 @@ int InitReflection(PyObject* module);
 int InitPyClass(PyObject* module);
 int InitTypeConverter(PyObject* module);
 
+// ---- schemas (type_converter.cc)
+// ----------------------------------------------------------------------------------
+
+// Conversion for a field setter, from any thread; `converter` is a _TypeConverter.
+int ConvertForField(void* converter, const TVMFFIAny* in, TVMFFIAny* out);
+// Whether a _TypeConverter gives back every value of that type as it is; kTVMFFIAny: every value.
+bool KeepsValuesOf(PyObject* converter, int32_t type_index);
+
 // A type of the module deriving from `base`. Borrowed by types.*, owned by the module.
 PyTypeObject* AddType(PyObject* module, PyType_Spec* spec, PyTypeObject* base);
 

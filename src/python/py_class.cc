@@ -3,10 +3,7 @@
 // with a setter that converts what C++ or Python stores in them:
 //
 //   core._register_field(type_index, name, doc, metadata, flags, size, alignment, offset,
-//                        static_index, default, schema, exact_index) -> (getter, setter)
-//
-// Most values already are what the field declares, so the setter looks at the type index first and
-// asks the schema's converter only about the others.
+//                        static_index, default, converter) -> (getter, setter)
 #include <tvm/ffi/function.h>
 
 #include "convert.h"
@@ -18,64 +15,11 @@ using ffi::TypeIndex;
 
 namespace {
 
-// What a setter needs. Lives for ever, like the type the field belongs to.
-struct FieldConverter {
-  PyObject* schema;
-  // Values of this type are stored as they are: a type index, kAnything, or kAskSchema.
-  int32_t exact_index;
-};
-constexpr int32_t kAskSchema = -2;
-constexpr int32_t kAnything = -1;
-
-bool IsExact(const FieldConverter& converter, const TVMFFIAny& value) {
-  int32_t index = converter.exact_index;
-  if (index == value.type_index || index == kAnything) return true;
-  switch (index) {
-    case kAskSchema:
-      return false;
-    case TypeIndex::kTVMFFIStr:
-      return value.type_index == TypeIndex::kTVMFFISmallStr;
-    case TypeIndex::kTVMFFIBytes:
-      return value.type_index == TypeIndex::kTVMFFISmallBytes;
-    default:
-      return index >= TypeIndex::kTVMFFIStaticObjectBegin &&
-             value.type_index >= TypeIndex::kTVMFFIStaticObjectBegin &&
-             ffi::details::RuntimeTypeIndexMatch(value.type_index, index);
-  }
-}
-
-// The slow way: through the converter that the schema has in Python.
-bool ConvertBySchema(PyObject* schema, const TVMFFIAny& value, TVMFFIAny* out) {
-  Ref unpacked = Ref::Steal(FromBorrowedAny(value));
-  if (!unpacked) return false;
-  static PyObject* convert = nullptr;
-  if (convert == nullptr) {
-    convert = PyObject_GetAttrString(core_module, "_convert_field_value");
-    if (convert == nullptr) return false;
-  }
-  Ref converted =
-      Ref::Steal(PyObject_CallFunctionObjArgs(convert, schema, unpacked.get(), nullptr));
-  ffi::Any owned;
-  if (!converted || !ToOwnedAny(converted.get(), &owned)) return false;
-  *out = ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(owned));
-  return true;
-}
-
-// Called by the setters that ffi.MakeFieldSetter makes, from any thread.
-int ConvertFieldValue(void* opaque, const TVMFFIAny* value, TVMFFIAny* out) {
-  const auto& converter = *static_cast<const FieldConverter*>(opaque);
-  if (IsExact(converter, *value)) return TVMFFIAnyViewToOwnedAny(value, out);
-  GILGuard attached;
-  if (ConvertBySchema(converter.schema, *value, out)) return 0;
-  RaiseToCaller();
-  return -1;
-}
-
 int64_t AddressOf(const void* pointer) {
   return static_cast<int64_t>(reinterpret_cast<intptr_t>(pointer));
 }
 
-void FillAccessors(TVMFFIFieldInfo* info, const FieldConverter* converter, ffi::Function* keep) {
+void FillAccessors(TVMFFIFieldInfo* info, PyObject* converter, ffi::Function* keep) {
   static const auto* make_getter =
       new ffi::Function(ffi::Function::GetGlobalRequired("ffi.MakeFieldGetter"));
   static const auto* make_setter =
@@ -84,7 +28,7 @@ void FillAccessors(TVMFFIFieldInfo* info, const FieldConverter* converter, ffi::
   info->getter = reinterpret_cast<TVMFFIFieldGetter>(
       static_cast<intptr_t>((*make_getter)(index).cast<int64_t>()));
   *keep = (*make_setter)(index, AddressOf(converter),
-                         AddressOf(reinterpret_cast<const void*>(&ConvertFieldValue)))
+                         AddressOf(reinterpret_cast<const void*>(&ConvertForField)))
               .cast<ffi::Function>();
   info->setter = ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(*keep);
 }
@@ -98,12 +42,12 @@ bool Bytes(PyObject* text, TVMFFIByteArray* out) {
 }
 
 PyObject* RegisterField(PyObject*, PyObject* args) {
-  int type_index, static_index, exact_index;
-  PyObject *name, *doc, *metadata, *default_value, *schema;
+  int type_index, static_index;
+  PyObject *name, *doc, *metadata, *default_value, *converter;
   long long flags, size, alignment, offset;
-  if (!PyArg_ParseTuple(args, "iUUULLLLiOOi", &type_index, &name, &doc, &metadata, &flags, &size,
-                        &alignment, &offset, &static_index, &default_value, &schema,
-                        &exact_index)) {
+  if (!PyArg_ParseTuple(args, "iUUULLLLiOO!", &type_index, &name, &doc, &metadata, &flags, &size,
+                        &alignment, &offset, &static_index, &default_value, types.converter,
+                        &converter)) {
     return nullptr;
   }
   TVMFFIFieldInfo info{};
@@ -122,16 +66,16 @@ PyObject* RegisterField(PyObject*, PyObject* args) {
     info.default_value_or_factory = *converted.data();
   }
   return Guarded([&]() -> PyObject* {
-    auto* converter = new FieldConverter{Py_NewRef(schema), exact_index};
     ffi::Function setter;
-    FillAccessors(&info, converter, &setter);
+    // The setter borrows its converter; like the type the field belongs to, it lives for ever.
+    FillAccessors(&info, Py_NewRef(converter), &setter);
     if (int code = TVMFFITypeRegisterField(type_index, &info)) return RaiseFromCall(code);
     const TVMFFITypeInfo* type = TVMFFIGetTypeInfo(type_index);
     auto* field = new Field{type->fields[type->num_fields - 1], type_index,
                             std::string(info.name.data, info.name.size),
                             std::string(type->type_key.data, type->type_key.size)};
     // The setter stores these values unchanged, so it need not be asked.
-    field->plain_write = exact_index == static_index;
+    field->plain_write = KeepsValuesOf(converter, static_index);
     Ref get = Ref::Steal(MakeFieldGetter(field));
     Ref set = Ref::Steal(MakeFieldSetter(field));
     return get && set ? PyTuple_Pack(2, get.get(), set.get()) : nullptr;

@@ -919,7 +919,6 @@ struct AnyHolder {
   PyObject_HEAD ffi::Any value;
 };
 
-PyTypeObject* node_type = nullptr;
 PyTypeObject* any_type = nullptr;
 
 PyObject* MakeHolder(ffi::Any value) {
@@ -944,30 +943,6 @@ PyObject* ConvertMethod(PyObject* self, PyObject* value) {
   if (outcome == Outcome::kRaised) return nullptr;
   if (outcome == Outcome::kMismatch) return RaiseConvertError(result.message);
   return MakeHolder(std::move(result.value));
-}
-
-// The conversion a field setter runs: a C function, with the node as its first argument.
-int ConvertForField(void* converter, const TVMFFIAny* in, TVMFFIAny* out) {
-  if (IsFinalizing()) {
-    TVMFFIErrorSetRaisedFromCStr("RuntimeError",
-                                 "a field was set while the interpreter shuts down");
-    return -1;
-  }
-  GILGuard gil;
-  Result result;
-  Outcome outcome = Run([&] { return ConvertCell(static_cast<Node*>(converter), *in, &result); });
-  if (outcome == Outcome::kDone) {
-    *out = ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(result.value));
-    return 0;
-  }
-  if (outcome == Outcome::kRaised && !PyErr_ExceptionMatches(PyExc_RecursionError)) {
-    RaiseToCaller();
-    return -1;
-  }
-  PyErr_Clear();
-  TVMFFIErrorSetRaisedFromCStr("TypeError",
-                               outcome == Outcome::kMismatch ? result.message.c_str() : kCycle);
-  return -1;
 }
 
 // ---- _TypeConverter
@@ -1005,7 +980,7 @@ bool CheckArgs(Kind kind, PyObject* args, PyObject* member) {
     return false;
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
-    if (Py_TYPE(PyTuple_GET_ITEM(args, i)) != node_type) {
+    if (Py_TYPE(PyTuple_GET_ITEM(args, i)) != types.converter) {
       PyErr_Format(PyExc_TypeError, "_TypeConverter: args[%zd] is no converter", i);
       return false;
     }
@@ -1146,14 +1121,40 @@ PyMethodDef converter_functions[] = {
 
 }  // namespace
 
-int InitTypeConverter(PyObject* module) {
-  node_type = AddType(module, &node_spec, nullptr);
-  any_type = AddType(module, &any_spec, nullptr);
-  if (node_type == nullptr || any_type == nullptr) return -1;
-  Ref address = Ref::Steal(PyLong_FromVoidPtr(reinterpret_cast<void*>(ConvertForField)));
-  if (!address || PyModule_AddObjectRef(module, "_FIELD_CONVERT_ADDRESS", address.get()) < 0) {
+int ConvertForField(void* converter, const TVMFFIAny* in, TVMFFIAny* out) {
+  auto* node = static_cast<Node*>(converter);
+  // Most values are what the field declares, and copying those needs no Python.
+  if (IsNative(node, in->type_index)) return TVMFFIAnyViewToOwnedAny(in, out);
+  if (IsFinalizing()) {
+    TVMFFIErrorSetRaisedFromCStr("RuntimeError",
+                                 "a field was set while the interpreter shuts down");
     return -1;
   }
+  GILGuard gil;
+  Result result;
+  Outcome outcome = Run([&] { return ConvertCell(node, *in, &result); });
+  if (outcome == Outcome::kDone) {
+    *out = ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(result.value));
+    return 0;
+  }
+  if (outcome == Outcome::kRaised && !PyErr_ExceptionMatches(PyExc_RecursionError)) {
+    RaiseToCaller();
+    return -1;
+  }
+  PyErr_Clear();
+  TVMFFIErrorSetRaisedFromCStr("TypeError",
+                               outcome == Outcome::kMismatch ? result.message.c_str() : kCycle);
+  return -1;
+}
+
+bool KeepsValuesOf(PyObject* converter, int32_t type_index) {
+  return IsNative(reinterpret_cast<Node*>(converter), type_index);
+}
+
+int InitTypeConverter(PyObject* module) {
+  types.converter = AddType(module, &node_spec, nullptr);
+  any_type = AddType(module, &any_spec, nullptr);
+  if (types.converter == nullptr || any_type == nullptr) return -1;
   return PyModule_AddFunctions(module, converter_functions);
 }
 

@@ -67,6 +67,7 @@ struct Types {
   PyTypeObject* rvalue_ref;
   PyTypeObject* field_getter;
   PyTypeObject* field_setter;
+  PyTypeObject* converter;
   PyTypeObject* field_property;  // FFIProperty
 };
 extern Types types;

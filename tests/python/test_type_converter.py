@@ -8,6 +8,7 @@ import ctypes
 import enum
 import fractions
 import gc
+import itertools
 import numbers
 import sys
 import types
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 import tvm_ffi
+import tvm_ffi.dataclasses
 from support import Payload
 from tvm_ffi import Array, Dict, List, Map, core, testing
 from tvm_ffi.core import CAny, TypeSchema
@@ -576,3 +578,52 @@ def test_a_held_value_can_be_read_more_than_once_and_outlived() -> None:
         core._to_py_class_value(3)
     with pytest.raises(TypeError):
         CAny(1, 2)  # type: ignore[call-arg]
+
+
+# ---- fields ---------------------------------------------------------------------------------
+
+
+def make_record() -> Any:
+    @tvm_ffi.dataclasses.py_class(f"test_type_converter.Record{next(counter)}")
+    class Record(tvm_ffi.Object):
+        number: int
+        names: list[str]
+        table: dict[str, list[int]]
+        maybe: int | str | None = None
+
+    return Record
+
+
+counter = itertools.count()
+
+
+def test_fields_convert_what_is_stored() -> None:
+    record = make_record()(number=True, names=("a", "b"), table={"k": [1]})
+    assert type(record.number) is int
+    assert isinstance(record.names, List)
+    assert isinstance(record.table["k"], List)
+    record.names.append("c")
+    assert list(record.names) == ["a", "b", "c"]
+    kept = List(["longer than seven"])
+    record.names = kept
+    assert record.names is kept
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("number", "x", "expected int, got str"),
+        ("number", None, "expected int, got None"),
+        ("names", {"a": 1}, "expected List, got ffi.Map"),
+        ("names", ["a", 1], "element [1]: expected str, got int"),
+        ("table", {"k": ["x"]}, "value for key 'k': element [0]: expected int, got str"),
+        ("maybe", 1.5, "expected int | str, got float"),
+    ],
+)
+def test_fields_refuse_what_does_not_fit(field: str, value: Any, message: str) -> None:
+    record = make_record()(number=1, names=[], table={})
+    before = getattr(record, field)
+    with pytest.raises(TypeError) as caught:
+        setattr(record, field, value)
+    assert str(caught.value) == message
+    assert getattr(record, field) == before

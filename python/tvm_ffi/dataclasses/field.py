@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["KW_ONLY", "MISSING", "Field", "TypeSchema", "field", "init_property"]
 
 _T = TypeVar("_T")
-TypeSchema = getattr(core, "TypeSchema", None)
+TypeSchema = core.TypeSchema
 _STRUCTURAL_EQ = (None, "def", "def-non-recursive", "def-recursive", "ignore")
 
 
