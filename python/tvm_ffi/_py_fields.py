@@ -88,6 +88,7 @@ class _Placed:
         from_factory = field.default_factory is not core.MISSING
         self.default = field.default_factory if from_factory else field.default
         self.flags = _flags(field)
+        self.converter = field._ty_schema._converter  # raises for a type that does not exist
 
     def register(self, type_index: int) -> TypeField:
         field = self.field
@@ -102,7 +103,7 @@ class _Placed:
             self.offset,
             self.static_index,
             self.default,
-            field._ty_schema._converter,
+            self.converter,
         )
         return TypeField(
             name=field.name,

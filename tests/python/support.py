@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import os
 import subprocess
 import sys
@@ -236,3 +237,11 @@ def build_native_client(directory: Path) -> str:
     command += ["-o", str(output), library, f"-Wl,-rpath,{Path(library).parent}"]
     subprocess.run(command, check=True)
     return str(output)
+
+
+_keys = itertools.count()
+
+
+def fresh_key() -> str:
+    """Return a type key that nothing has used."""
+    return f"tests.fresh.K{next(_keys)}"

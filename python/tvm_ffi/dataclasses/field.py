@@ -14,8 +14,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .. import core
-from ..core import MISSING
+from ..core import MISSING, TypeSchema
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["KW_ONLY", "MISSING", "Field", "TypeSchema", "field", "init_property"]
 
 _T = TypeVar("_T")
-TypeSchema = core.TypeSchema
 _STRUCTURAL_EQ = (None, "def", "def-non-recursive", "def-recursive", "ignore")
 
 
@@ -133,7 +131,7 @@ def field(
     >>> @py_class("doc.field.Node")
     ... class Node(tvm_ffi.Object):
     ...     name: str
-    ...     children: list[tvm_ffi.Object] = field(default_factory=list, repr=False)
+    ...     children: list[str] = field(default_factory=list, repr=False)
     >>> Node("a")
     doc.field.Node(name="a")
     >>> Node("a").children is Node("a").children

@@ -22,11 +22,11 @@ from typing import Any
 
 from .. import core
 from .._dunder import _chain_fields, _install_dataclass_dunders
-from ..core import MISSING
+from ..core import MISSING, TypeSchema
 from ..registry import _add_class_attrs
 from . import _resolve_fields as _resolve
 from .c_class import _HOOK_NAMES
-from .field import Field, TypeSchema, _keep_value, dataclass_transform, field
+from .field import Field, _keep_value, dataclass_transform, field
 
 __all__ = [
     "MISSING",
@@ -161,7 +161,11 @@ class _Definition:
         self.owners = _resolve.field_owners(cls, _class_of(self.parent))
         # While the class is deferred, the user's __init__ waits here.
         self.user_init = vars(cls).get("__init__", MISSING)
-        self.is_deferred = False
+        earlier = getattr(self.user_init, "_deferred_by", None)
+        if earlier is not None:
+            self.user_init = earlier.user_init
+        self.is_deferred = earlier is not None
+        self.failure: str | None = None
 
     def finish(self) -> bool:
         """Register the fields if every annotation can be evaluated; False if it cannot."""
@@ -182,16 +186,18 @@ class _Definition:
             with _lock:
                 if self in _pending:
                     self._finish_or_give_up()
+                elif self.failure is not None:
+                    raise TypeError(self.failure)
             cls.__init__(self_, *args, **kwargs)
 
         __init__.__qualname__ = f"{cls.__qualname__}.__init__"
         __init__.__module__ = cls.__module__
+        __init__._deferred_by = self  # type: ignore[attr-defined]
         cls.__init__ = __init__
         _pending.append(self)
 
     def roll_back(self) -> None:
         """Forget the class, so that the key can be used again."""
-        self._restore_init()
         core._rollback_py_class(self.info)
         _resolve.forget_class(self.cls)
         for name in ("__tvm_ffi_type_info__", "__ffi_is_dataclass__"):
@@ -206,7 +212,9 @@ class _Definition:
                     f"Cannot instantiate {self.cls.__name__}: unresolved forward references: "
                     f"{problems}"
                 )
-        except BaseException:
+        except Exception as error:
+            # The class stays without constructor: whoever calls it is told again.
+            self.failure = str(error)
             _pending.remove(self)
             self.roll_back()
             raise
@@ -277,11 +285,11 @@ def _define(cls: Any, key: str, arguments: dict[str, Any]) -> None:
     definition = _Definition(cls, info, arguments)
     try:
         is_complete = definition.finish()
-        if not is_complete:
-            definition.defer()
     except BaseException:
         definition.roll_back()
         raise
+    if not is_complete:
+        definition.defer()
     cls.__ffi_is_dataclass__ = True
     if is_complete:
         _retry_pending()
