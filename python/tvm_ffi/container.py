@@ -167,7 +167,7 @@ class Array(_SequenceMethods, core.ArrayBase, core.Object, Sequence["T"]):
 
     def __init__(self, input_list: Iterable[Any]) -> None:
         """Make an array of the elements of any iterable."""
-        self.__init_handle_by_constructor__(_ffi_api.Array, *input_list)
+        self._fill(input_list)
 
 
 @register_object("ffi.List")
@@ -187,7 +187,7 @@ class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
 
     def __init__(self, input_list: Iterable[Any] = ()) -> None:
         """Make a list of the elements of any iterable."""
-        self.__init_handle_by_constructor__(_ffi_api.List, *input_list)
+        self._fill(input_list)
 
     def _assign_slice(self, where: slice, values: Iterable[Any]) -> None:
         # Taken first: reading `values` may change this list, or be this list.

@@ -379,13 +379,42 @@ int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
   return done ? 0 : -1;
 }
 
+// ---- construction
+// -------------------------------------------------------------------------------------------------
+
+// Array(iterable) and List(iterable). A failure leaves an empty object.
+PyObject* SeqFill(PyObject* self, PyObject* items, bool is_list) {
+  return Guarded([&]() -> PyObject* {
+    Wrapper* w = AsWrapper(self);
+    // What the wrapper held lives until the new object exists: the two never share an address.
+    ffi::ObjectPtr<ffi::Object> before;
+    if (TVMFFIObject* h = Engine::Use(w)) before = Hold(h);
+    Engine::Discard(w);
+    Arguments inside;
+    ffi::Array<ffi::Any> array(ffi::UnsafeInit{});
+    if (!ArrayFromItems(items, &array, &inside)) return nullptr;
+    ffi::ObjectRef filled = array;
+    if (is_list) filled = ffi::List<ffi::Any>(array.begin(), array.end());
+    array = ffi::Array<ffi::Any>(ffi::UnsafeInit{});
+    Engine::Discard(w);  // converting may have run Python code that filled it
+    BindNew(w, ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(filled)));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* ArrayFill(PyObject* self, PyObject* items) { return SeqFill(self, items, false); }
+PyObject* ListFill(PyObject* self, PyObject* items) { return SeqFill(self, items, true); }
+
 // ---- types
 // --------------------------------------------------------------------------------------------------------
 
 PyType_Slot container_slots[] = {{Py_tp_doc, const_cast<char*>("Base of the container wrappers.")},
                                  {0, nullptr}};
 
-PyMethodDef list_methods[] = {{"append", ListAppend, METH_O, "Append an element."},
+PyMethodDef array_methods[] = {{"_fill", ArrayFill, METH_O, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
+PyMethodDef list_methods[] = {{"_fill", ListFill, METH_O, nullptr},
+                              {"append", ListAppend, METH_O, "Append an element."},
                               {"_set_index", ListSetIndex, METH_VARARGS, nullptr},
                               {"_del_index", ListDelIndex, METH_O, nullptr},
                               {nullptr, nullptr, 0, nullptr}};
@@ -411,7 +440,7 @@ PyMethodDef map_methods[] = {
     Py_tp_methods, map_methods                                  \
   }
 
-PyType_Slot array_slots[] = {TETHER_SEQ_SLOTS, {0, nullptr}};
+PyType_Slot array_slots[] = {TETHER_SEQ_SLOTS, {Py_tp_methods, array_methods}, {0, nullptr}};
 PyType_Slot list_slots[] = {TETHER_SEQ_SLOTS, {Py_tp_methods, list_methods}, {0, nullptr}};
 PyType_Slot map_slots[] = {TETHER_MAP_SLOTS, {0, nullptr}};
 PyType_Slot dict_slots[] = {

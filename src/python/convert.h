@@ -7,6 +7,7 @@
 #include "wrapper.h"
 
 #include <tvm/ffi/any.h>
+#include <tvm/ffi/container/array.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/optional.h>
@@ -131,6 +132,9 @@ inline bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
 // One owned value. False with an error set. `nested_in`: of a container that is built for a call,
 // which learns what the value says about the call's context.
 bool ToOwnedAny(PyObject* obj, ffi::Any* out, Arguments* nested_in = nullptr);
+// The converted elements of an iterable; `inside` learns what they say about the call's context.
+// False with an error set; throws what C++ throws.
+bool ArrayFromItems(PyObject* items, ffi::Array<ffi::Any>* out, Arguments* inside);
 
 // ---- Any -> Python
 // ------------------------------------------------------------------------------------

@@ -237,21 +237,42 @@ void TakeContext(Arguments* inside, Arguments* args) {
   if (CallContext* found = inside->context()) args->MutableContext()->FillGapsFrom(*found);
 }
 
+// Appends the leading elements that are plain small integers and floats, and says how many. Nothing
+// else can happen meanwhile: converting those runs no Python code.
+Py_ssize_t AppendNumbers(PyObject* const* items, Py_ssize_t n, ffi::ArrayObj* array) {
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    int64_t value;
+    if (PyLong_CheckExact(items[i]) && LoadCompactInt(items[i], &value)) {
+      tie::SeqOps::Append(array, value);
+    } else if (PyFloat_CheckExact(items[i])) {
+      tie::SeqOps::Append(array, PyFloat_AS_DOUBLE(items[i]));
+    } else {
+      return i;
+    }
+  }
+  return n;
+}
+
+// The elements of `items`, of which `array` has room for all, from `begin` on.
+bool AppendItems(PyObject* items, Py_ssize_t begin, ffi::ArrayObj* array, Arguments* inside) {
+  // A copy of the references: converting an element may run Python code that changes the list.
+  Ref rest = Ref::Steal(PySequence_GetSlice(items, begin, PY_SSIZE_T_MAX));
+  if (!rest) return false;
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(rest.get());
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    ffi::Any value;
+    if (!ToOwnedAny(PySequence_Fast_GET_ITEM(rest.get(), i), &value, inside)) return false;
+    tie::SeqOps::Append(array, std::move(value));
+  }
+  return true;
+}
+
 bool SetSequence(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   if (Py_EnterRecursiveCall(" while converting a sequence to an FFI array")) return false;
   bool done = Try([&] {
-    // A copy of the references: converting an element may run Python code that changes the list.
-    Ref items = Ref::Steal(PySequence_Tuple(obj));
-    if (!items) return false;
-    Py_ssize_t n = PyTuple_GET_SIZE(items.get());
-    ffi::Array<ffi::Any> array;
-    array.reserve(n);
     Arguments inside;
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      ffi::Any value;
-      if (!ToOwnedAny(PyTuple_GET_ITEM(items.get(), i), &value, &inside)) return false;
-      array.push_back(value);
-    }
+    ffi::Array<ffi::Any> array(ffi::UnsafeInit{});
+    if (!ArrayFromItems(obj, &array, &inside)) return false;
     TakeContext(&inside, args);
     return StoreOwned(std::move(array), out, args);
   });
@@ -557,6 +578,21 @@ bool IntegerInRange(PyObject* obj, long long lowest, long long highest, const ch
   PyErr_Format(PyExc_OverflowError, "%s %S is out of range [%lld, %lld]", what, number.get(),
                lowest, highest);
   return false;
+}
+
+bool ArrayFromItems(PyObject* items, ffi::Array<ffi::Any>* out, Arguments* inside) {
+  // Without the GIL another thread may change a list at any time, so only a copy stands still. A
+  // subclass may show elements that it does not store.
+  Ref fixed = PyTuple_CheckExact(items) || (PyList_CheckExact(items) && !kFreeThreaded)
+                  ? Ref::Borrow(items)
+                  : Ref::Steal(PySequence_Tuple(items));
+  if (!fixed) return false;
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(fixed.get());
+  ffi::ObjectPtr<ffi::ArrayObj> array = tie::ArrayOps::Empty(n);
+  Py_ssize_t done = AppendNumbers(PySequence_Fast_ITEMS(fixed.get()), n, array.get());
+  if (done < n && !AppendItems(fixed.get(), done, array.get(), inside)) return false;
+  *out = ffi::Array<ffi::Any>(std::move(array));
+  return true;
 }
 
 bool ToOwnedAny(PyObject* obj, ffi::Any* out, Arguments* nested_in) {
