@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -32,8 +33,22 @@ def test_wheel_has_the_documented_layout(wheel: Path) -> None:
         "tvm_ffi/include/tvm/ffi/c_api.h",
         "tvm_ffi/include/dlpack/dlpack.h",
         "tvm_ffi/share/cmake/tvm_ffi/tvm_ffi-config.cmake",
+        f"tvm_ffi/core{sysconfig.get_config_var('EXT_SUFFIX')}",
     }
     assert expected - names == set()
+
+
+def test_installed_wheel_works(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    code = "import tvm_ffi; a = tvm_ffi.Array([tvm_ffi.Array([])]); assert a[0] is a[0]"
+    command = [
+        sys.executable,
+        "-S",
+        "-c",
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_wheel_contains_nothing_else(wheel: Path) -> None:
