@@ -12,19 +12,17 @@ from __future__ import annotations
 import sys
 from itertools import pairwise
 
+from ._version import __tether_version__ as __tether_version__
+from ._version import __version__, __version_tuple__
+
 
 def _is_config_mode() -> bool:
-    """Whether this process only prints paths, and must do so even if the library is missing."""
-    if sys.argv and sys.argv[0].endswith("tvm-ffi-config"):
+    """Whether this process only reports on the package, and must do so even if it is broken."""
+    if sys.argv and sys.argv[0].endswith(("tvm-ffi-config", "tvm-ffi-doctor")):
         return True
-    return ("-m", "tvm_ffi.config") in pairwise(sys.orig_argv)
+    started = [program for option, program in pairwise(sys.orig_argv) if option == "-m"]
+    return started[:1] in (["tvm_ffi.config"], ["tvm_ffi.doctor"])
 
-
-try:
-    from ._version import __version__, __version_tuple__
-except ImportError:
-    __version__ = "0.0.0.dev0"
-    __version_tuple__ = (0, 0, 0, "dev0", "")
 
 __all__ = ["__version__", "__version_tuple__"]
 
@@ -43,15 +41,19 @@ def __getattr__(name: str) -> object:
 
 
 if not _is_config_mode():
-    from . import libinfo
+    from . import _conflicts, libinfo
 
     # Loaded for everybody first: client libraries expect to find its symbols in the process.
     LIB = libinfo.load_lib_ctypes("apache-tvm-ffi", "tvm_ffi", "RTLD_GLOBAL")
+    _conflicts.warn_if_both_installed()
 
+    try:
+        from . import core
+    except ImportError as error:
+        raise ImportError(f"{error}.{_conflicts.explanation()}") from error
     from . import (
         access_path,
         container,
-        core,
         error,
         module,
         registry,

@@ -12,6 +12,8 @@ import ctypes
 import os
 import sys
 
+from . import _conflicts
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -196,6 +198,12 @@ def load_lib_ctypes(
         path = _find_library(package, target_name)
     if sys.platform == "win32":
         os.add_dll_directory(os.path.dirname(path))
+    if target_name == "tvm_ffi":
+        _conflicts.refuse_second_runtime(path)
+    elif "tvm_ffi.core" in sys.modules:
+        from .registry import get_global_func
+
+        get_global_func("ffi.tether.CheckClient")(path)
     return ctypes.CDLL(path, mode=getattr(ctypes, mode))
 
 

@@ -15,6 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../extra/client_info.h"
+
 namespace tvm {
 namespace ffi {
 namespace {
@@ -173,7 +175,7 @@ int TVMFFIFunctionSetGlobal(const TVMFFIByteArray* name, TVMFFIObjectHandle f, i
                                kTVMFFIFieldFlagBitMaskIsStaticMethod, BorrowFunction(f)};
   if (!GlobalFunctions::Global()->Set(std::move(entry), allow_override != 0)) {
     TVM_FFI_THROW(RuntimeError) << "Global Function `" << ToStringView(*name)
-                                << "` is already registered";
+                                << "` is already registered" << tether::SecondRuntimeHint();
   }
   TVM_FFI_SAFE_CALL_END();
 }
@@ -190,7 +192,7 @@ int TVMFFIFunctionSetGlobalFromMethodInfo(const TVMFFIMethodInfo* method_info, i
     TVM_FFI_LOG_AND_THROW(RuntimeError)
         << "Global Function `" << name << "` is already registered, possible causes:\n"
         << "- Two GlobalDef().def registrations for the same function \n"
-        << "Please remove the duplicate registration.";
+        << "Please remove the duplicate registration." << tether::SecondRuntimeHint();
   }
   TVM_FFI_SAFE_CALL_END();
 }

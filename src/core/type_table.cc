@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../extra/client_info.h"
 #include "type_table.h"
 
 namespace tvm {
@@ -178,7 +179,7 @@ class TypeTable {
           << "- two ObjectDef<T>() calls for the same T \n"
           << "- when we forget to assign _type_key to ObjectRef<Y> that inherits from T\n"
           << "- another type with the same key is already registered\n"
-          << "Cross check the reflection registration.";
+          << "Cross check the reflection registration." << tether::SecondRuntimeHint();
     }
     entry->metadata_storage = *metadata;
     entry->metadata_storage.doc = Keep(metadata->doc);
@@ -202,7 +203,8 @@ class TypeTable {
                                   << "` is already registered for type index " << type_index
                                   << ". To update the stored value, register a mutable container "
                                      "(e.g., Dict/List) once and "
-                                     "mutate it in place on subsequent calls.";
+                                     "mutate it in place on subsequent calls."
+                                  << tether::SecondRuntimeHint();
     }
     // Readers test the type index first, so it is written last.
     TVMFFIAny cell = Keep(std::move(owned));

@@ -3,6 +3,7 @@
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include "client_info.h"
 #include "library.h"
 
 #ifdef _WIN32
@@ -263,6 +264,8 @@ std::unique_ptr<Library> OpenSharedLibrary(const String& path) {
   if (std::strlen(path.c_str()) != path.size()) {
     TVM_FFI_THROW(ValueError) << "Path of a shared library contains a NUL byte: " << path.c_str();
   }
+  // Before its static initialisers run, and while a missing symbol can still be an error.
+  CheckClient(path);
   std::string error;
   NativeHandle handle = OpenNative(path, &error);
   TVM_FFI_ICHECK(handle != nullptr)

@@ -442,8 +442,13 @@ int InitWrapperTypes(PyObject* module) {
 }
 
 int InitTying(PyObject* module) {
-  Runtime::adopted_table = static_cast<const tie::AdoptedTable*>(
-      ffi::Function::GetGlobalRequired("ffi.tether.AdoptedTable")().cast<void*>());
+  std::optional<ffi::Function> get_table = ffi::Function::GetGlobal("ffi.tether.AdoptedTable");
+  if (!get_table.has_value()) {
+    PyErr_SetString(PyExc_ImportError,
+                    "the libtvm_ffi.so in this process is not the one that tether-ffi installs");
+    return -1;
+  }
+  Runtime::adopted_table = static_cast<const tie::AdoptedTable*>((*get_table)().cast<void*>());
   if (Runtime::adopted_table->version != tie::AdoptedTable::kVersion) {
     PyErr_SetString(
         PyExc_ImportError,

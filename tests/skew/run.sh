@@ -60,7 +60,7 @@ schedule() { printf '%q ' "$@" && echo; }
 runs() {
   local tool prefix release driver
   schedule run_matrix "skew python memcheck" $python_memcheck
-  schedule run_matrix "skew python preloaded memcheck" $python_memcheck env SKEW_PRELOADED=1
+  schedule run_matrix "skew python preloaded memcheck" env SKEW_PRELOADED=1 $python_memcheck
   schedule run_matrix "skew python plain" env
   schedule run_matrix "skew python preloaded plain" env SKEW_PRELOADED=1
   for tool in memcheck plain; do

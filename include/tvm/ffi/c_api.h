@@ -67,6 +67,27 @@
 #define TVM_FFI_VERSION_MINOR 1
 #define TVM_FFI_VERSION_PATCH 14
 
+/* The release of this implementation; the numbers above say which interface it implements. */
+#define TVM_FFI_TETHER_VERSION_MAJOR 0
+#define TVM_FFI_TETHER_VERSION_MINOR 1
+#define TVM_FFI_TETHER_VERSION_PATCH 0
+
+/* Both versions in an ELF note (name "TVM-FFI", type 1) of everything compiled with this header, so
+ * that a client can be asked what it was built with before it is loaded: `readelf -n client.so`. */
+#if defined(__ELF__) && defined(__GNUC__) && !defined(__CUDA_ARCH__)
+#define TVM_FFI_NOTE_TEXT_(x) #x
+#define TVM_FFI_NOTE_WORD_(x) "\t.4byte " TVM_FFI_NOTE_TEXT_(x) "\n"
+__asm__(
+    "\t.pushsection .note.tvm_ffi,\"a\",%note\n\t.balign 4\n"
+    "\t.4byte 8\n\t.4byte 24\n\t.4byte 1\n\t.asciz \"TVM-FFI\"\n" TVM_FFI_NOTE_WORD_(
+        TVM_FFI_VERSION_MAJOR) TVM_FFI_NOTE_WORD_(TVM_FFI_VERSION_MINOR)
+        TVM_FFI_NOTE_WORD_(TVM_FFI_VERSION_PATCH) TVM_FFI_NOTE_WORD_(TVM_FFI_TETHER_VERSION_MAJOR)
+            TVM_FFI_NOTE_WORD_(TVM_FFI_TETHER_VERSION_MINOR)
+                TVM_FFI_NOTE_WORD_(TVM_FFI_TETHER_VERSION_PATCH) "\t.popsection\n");
+#undef TVM_FFI_NOTE_WORD_
+#undef TVM_FFI_NOTE_TEXT_
+#endif
+
 /* The enum macros would be taken for statements. */
 /* clang-format off */
 #ifdef __cplusplus
