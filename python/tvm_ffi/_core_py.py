@@ -158,30 +158,23 @@ class PyNativeObject:
         self._tvm_ffi_cached_object = cached
 
 
-class String(str, PyNativeObject):
-    """A `str` that remembers the FFI string it came from, so passing it back copies nothing.
+String: Any = core._make_string_type(PyNativeObject)
+String.__slots__ = ("_tvm_ffi_cached_object",)
 
-    >>> from tvm_ffi.core import String
-    >>> String("hello")[1:3], String("hello") == "hello"
-    ('el', True)
-    """
 
-    __slots__ = ("_tvm_ffi_cached_object",)
+def _string_from_object(string_cls: Any, obj: Any) -> Any:
+    """Make a string from its FFI object `obj`."""
+    self = str.__new__(string_cls, _json_function("ffi.String")(obj))
+    self._tvm_ffi_cached_object = obj
+    return self
 
-    def __new__(cls, value: Any = "") -> String:
-        self = str.__new__(cls, value)
-        self._tvm_ffi_cached_object = None
-        return self
 
-    @staticmethod
-    def __from_tvm_ffi_object__(string_cls: type[String], obj: Any) -> String:
-        """Make a string from its FFI object `obj`."""
-        self = str.__new__(string_cls, _json_function("ffi.String")(obj))
-        self._tvm_ffi_cached_object = obj
-        return self
+def _string_reduce(self: Any, protocol: Any) -> tuple[type[str], tuple[str]]:
+    return (str, (str(self),))
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[type[str], tuple[str]]:
-        return (str, (str(self),))
+
+String.__from_tvm_ffi_object__ = staticmethod(_string_from_object)
+String.__reduce_ex__ = _string_reduce
 
 
 class Bytes(bytes, PyNativeObject):

@@ -209,6 +209,41 @@ inline bool LoadCompactInt(PyObject* obj, int64_t* out) {
   return true;
 }
 
+// An instance of a str subclass, `fixed_size` bytes large, with ASCII text right behind it: one
+// allocation, and no str made first only to be copied. Undone by ForgetInlineText in tp_dealloc.
+inline PyObject* NewInlineAsciiText(PyTypeObject* cls, size_t fixed_size, const char* data,
+                                    size_t n) {
+  if (n > PY_SSIZE_T_MAX - fixed_size - 1) return PyErr_NoMemory();
+  auto* obj = static_cast<PyObject*>(PyObject_Malloc(fixed_size + n + 1));
+  if (obj == nullptr) return PyErr_NoMemory();
+  PyObject_Init(obj, cls);
+  char* text = reinterpret_cast<char*>(obj) + fixed_size;
+  __builtin_memcpy(text, data, n);
+  text[n] = '\0';
+  auto* self = reinterpret_cast<PyUnicodeObject*>(obj);
+  PyASCIIObject* head = &self->_base._base;
+  head->length = static_cast<Py_ssize_t>(n);
+  head->hash = -1;
+  __builtin_memset(&head->state, 0, sizeof(head->state));
+  head->state.kind = PyUnicode_1BYTE_KIND;
+  head->state.ascii = 1;
+#if PY_VERSION_HEX < 0x030C0000
+  head->state.ready = 1;
+  head->wstr = nullptr;
+  self->_base.wstr_length = 0;
+#endif
+  self->_base.utf8 = text;
+  self->_base.utf8_length = static_cast<Py_ssize_t>(n);
+  self->data.any = text;
+  return obj;
+}
+inline void ForgetInlineText(PyObject* obj, size_t fixed_size) {
+  auto* self = reinterpret_cast<PyUnicodeObject*>(obj);
+  if (self->data.any != reinterpret_cast<char*>(obj) + fixed_size) return;
+  self->data.any = nullptr;
+  self->_base.utf8 = nullptr;
+}
+
 // Whether instances carry a __dict__.
 inline bool HasInstanceDict(PyTypeObject* type) {
   if (type->tp_dictoffset != 0) return true;

@@ -158,6 +158,16 @@ inline PyObject* FromBorrowedAny(const TVMFFIAny& value, const DLPackExchangeAPI
   return FromBorrowedAnySlow(value, api);
 }
 
+// ---- class String
+// ---------------------------------------------------------------------------------------
+
+// The text of a string object, whose reference it takes over. NULL with an error set.
+PyObject* FromText(TVMFFIObject* h);
+bool IsText(PyObject* obj);
+// The string object that a String came with, borrowed, or NULL: ask for its cached object.
+TVMFFIObject* HeldString(PyObject* obj);
+int InitText(PyObject* module);
+
 // ---- functions
 // ----------------------------------------------------------------------------------------
 

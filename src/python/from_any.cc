@@ -10,54 +10,30 @@ using ffi::TypeIndex;
 
 namespace {
 
-PyObject* cached_object_name = nullptr;
-PyObject* string_class = nullptr;
-PyObject* bytes_class = nullptr;
-PyObject* object_class = nullptr;
-
-// The classes that _core_py defines, looked up once.
-bool LoadClasses() {
-  if (object_class != nullptr) return true;
-  cached_object_name = PyUnicode_InternFromString("_tvm_ffi_cached_object");
-  string_class = PyObject_GetAttrString(core_module, "String");
-  bytes_class = PyObject_GetAttrString(core_module, "Bytes");
-  object_class = PyObject_GetAttrString(core_module, "Object");
-  return cached_object_name != nullptr && string_class != nullptr && bytes_class != nullptr &&
-         object_class != nullptr;
-}
-
-// A str or bytes subclass instance that remembers the FFI object it came from. Takes over `h`.
-PyObject* MakeNative(PyTypeObject* base, PyObject* cls, Ref content, TVMFFIObject* h) {
-  Wrapper* w = content ? AllocateWrapper(reinterpret_cast<PyTypeObject*>(object_class)) : nullptr;
+// A bytes subclass instance that remembers the FFI object it came from. Takes over `h`.
+PyObject* FromBytes(TVMFFIObject* h) {
+  static PyObject* cached_object_name = PyUnicode_InternFromString("_tvm_ffi_cached_object");
+  static PyObject* bytes_class = PyObject_GetAttrString(core_module, "Bytes");
+  static PyObject* object_class = PyObject_GetAttrString(core_module, "Object");
+  bool loaded = cached_object_name != nullptr && bytes_class != nullptr && object_class != nullptr;
+  Wrapper* w = loaded ? AllocateWrapper(reinterpret_cast<PyTypeObject*>(object_class)) : nullptr;
   if (w == nullptr) {
     Engine::DropStrong(h);
     return nullptr;
   }
-  // Strings are values: their objects are not tied.
+  // Byte strings are values: their objects are not tied.
   Engine::Attach(w, h, nullptr);
   Ref cached = Ref::Steal(AsObject(w));
-  Ref args = Ref::Steal(PyTuple_Pack(1, content.get()));
+  TVMFFIByteArray* bytes = TVMFFIBytesGetByteArrayPtr(h);
+  Ref data =
+      Ref::Steal(PyBytes_FromStringAndSize(bytes->data, static_cast<Py_ssize_t>(bytes->size)));
+  Ref args = data ? Ref::Steal(PyTuple_Pack(1, data.get())) : Ref();
   if (!args) return nullptr;
-  Ref result = Ref::Steal(base->tp_new(reinterpret_cast<PyTypeObject*>(cls), args.get(), nullptr));
+  Ref result = Ref::Steal(
+      PyBytes_Type.tp_new(reinterpret_cast<PyTypeObject*>(bytes_class), args.get(), nullptr));
   if (!result || PyObject_SetAttr(result.get(), cached_object_name, cached.get()) < 0)
     return nullptr;
   return result.release();
-}
-
-PyObject* FromString(TVMFFIObject* h) {
-  if (!LoadClasses()) {
-    Engine::DropStrong(h);
-    return nullptr;
-  }
-  TVMFFIByteArray* bytes = TVMFFIBytesGetByteArrayPtr(h);
-  if (h->type_index == TypeIndex::kTVMFFIStr) {
-    Ref text = Ref::Steal(
-        PyUnicode_DecodeUTF8(bytes->data, static_cast<Py_ssize_t>(bytes->size), nullptr));
-    return MakeNative(&PyUnicode_Type, string_class, std::move(text), h);
-  }
-  Ref data =
-      Ref::Steal(PyBytes_FromStringAndSize(bytes->data, static_cast<Py_ssize_t>(bytes->size)));
-  return MakeNative(&PyBytes_Type, bytes_class, std::move(data), h);
 }
 
 PyObject* FromPointer(void* ptr) {
@@ -127,8 +103,9 @@ PyObject* FromOwnedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api)
   TVMFFIObject* h = value.v_obj;
   switch (h->type_index) {
     case TypeIndex::kTVMFFIStr:
+      return FromText(h);
     case TypeIndex::kTVMFFIBytes:
-      return FromString(h);
+      return FromBytes(h);
     case TypeIndex::kTVMFFIOpaquePyObject: {
       PyObject* obj = FromOpaque(h);
       Engine::DropStrong(h);
@@ -167,9 +144,11 @@ PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* a
   TVMFFIObject* h = value.v_obj;
   switch (h->type_index) {
     case TypeIndex::kTVMFFIStr:
+      Engine::AddStrong(h);
+      return FromText(h);
     case TypeIndex::kTVMFFIBytes:
       Engine::AddStrong(h);
-      return FromString(h);
+      return FromBytes(h);
     case TypeIndex::kTVMFFIOpaquePyObject:
       return FromOpaque(h);
     case TypeIndex::kTVMFFIShape:

@@ -55,7 +55,7 @@ int ExecUnguarded(PyObject* module) {
       InitTying(module) < 0) {
     return -1;
   }
-  if (InitConstructors(module) < 0) return -1;
+  if (InitConstructors(module) < 0 || InitText(module) < 0) return -1;
   // What is written in Python: the metaclass, Object, String, type records.
   Ref python_part = Ref::Steal(PyImport_ImportModule("tvm_ffi._core_py"));
   if (!python_part) return -1;

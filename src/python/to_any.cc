@@ -5,6 +5,7 @@
 #include <tvm/ffi/container/map.h>
 #include <tvm/ffi/string.h>
 
+#include <cstring>
 #include <unordered_map>
 
 #include "tensor.h"
@@ -146,6 +147,12 @@ bool SetFloat(PyObject* obj, TVMFFIAny* out, Arguments*) {
 }
 
 bool StoreText(const char* data, Py_ssize_t size, TVMFFIAny* out, Arguments* args) {
+  if (size < static_cast<Py_ssize_t>(sizeof(out->v_bytes))) {
+    Store(out, TypeIndex::kTVMFFISmallStr, 0);
+    out->small_str_len = static_cast<uint32_t>(size);
+    std::memcpy(out->v_bytes, data, static_cast<size_t>(size));
+    return true;
+  }
   return Try([&] { return StoreOwned(ffi::String(data, static_cast<size_t>(size)), out, args); });
 }
 
@@ -264,6 +271,13 @@ bool AppendItems(PyObject* items, Py_ssize_t begin, ffi::ArrayObj* array, Argume
     if (!ToOwnedAny(PySequence_Fast_GET_ITEM(rest.get(), i), &value, inside)) return false;
     tie::SeqOps::Append(array, std::move(value));
   }
+  return true;
+}
+
+bool SetText(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  TVMFFIObject* h = HeldString(obj);
+  if (h == nullptr) return SetNative(obj, out, args);
+  tie::StoreObject(h, out);
   return true;
 }
 
@@ -438,6 +452,7 @@ Setter Resolve(PyObject* obj) {
   if (is != 0) return is > 0 ? SetFloat : nullptr;
   if (ResolveDataType(obj, &found) < 0 || found != nullptr) return found;
   if (IsDevice(obj)) return SetDevice;
+  if (IsText(obj)) return SetText;
   is = IsInstanceOfCore(obj, "PyNativeObject");
   if (is != 0) return is > 0 ? SetNative : nullptr;
   if (PyUnicode_Check(obj)) return SetStr;

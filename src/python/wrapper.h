@@ -64,6 +64,7 @@ struct Types {
   PyTypeObject* error;
   PyTypeObject* function;
   PyTypeObject* tensor;
+  PyTypeObject* string;
   PyTypeObject* rvalue_ref;
   PyTypeObject* field_getter;
   PyTypeObject* field_setter;

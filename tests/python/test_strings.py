@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import copy
+import gc
+import json
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 import tvm_ffi
@@ -129,3 +133,87 @@ def test_many_strings_disturb_nothing() -> None:
     box = tvm_ffi.Array([f"string number {i} of many" for i in range(1000)])
     for _ in range(3):
         assert [str(text) for text in box] == [f"string number {i} of many" for i in range(1000)]
+
+
+TEXTS = ("plain ascii text", "with\0nul inside", "grüße, 世界 𝄞", "x" * 10_000, " \n\t blank \n")
+
+
+@pytest.mark.parametrize("plain", TEXTS, ids=range(len(TEXTS)))
+def test_text_from_cpp_behaves_like_str_in_every_operation(plain: str) -> None:
+    text = testing.echo(plain)
+    assert type(text) is core.String
+    assert text == plain and plain == text and hash(text) == hash(plain)
+    assert {plain: 1}[text] == 1 and text in {plain}
+    assert type(str(text)) is str and str(text) == plain
+    for operation in (
+        len,
+        repr,
+        ascii,
+        str.upper,
+        str.split,
+        str.strip,
+        str.encode,
+        reversed,
+        sorted,
+        str.isascii,
+        lambda s: s + "!",
+        lambda s: "!" + s,
+        lambda s: s * 2,
+        lambda s: s[3:7],
+        lambda s: s[::-1],
+        lambda s: s.replace("i", "j"),
+        lambda s: s.find("t"),
+        lambda s: f"<{s}>",
+        lambda s: ",".join([s, s]),
+        lambda s: re.sub("[aeiou]", "_", s),
+        lambda s: json.dumps(s),
+        lambda s: s.translate({ord("t"): "T"}),
+        lambda s: s < "m",
+        lambda s: bytes(s, "utf-8"),
+    ):
+        mine, expected = operation(text), operation(plain)
+        if operation is reversed:
+            mine, expected = list(mine), list(expected)
+        assert mine == expected and type(mine) is type(expected)
+
+
+def test_parts_outlive_the_text_and_the_text_its_object() -> None:
+    text = testing.echo(LONG)
+    part, copy = text[2:9], str(text)
+    for _ in range(100):
+        testing.echo("other text of some length")
+    del text
+    gc.collect()
+    assert part == LONG[2:9] and copy == LONG
+
+
+def test_a_subclass_of_string_keeps_its_attributes() -> None:
+    class Tagged(core.String):
+        pass
+
+    text = Tagged(LONG)
+    text.note = 1
+    assert text == LONG and text.note == 1 and testing.echo(text) == LONG
+    assert text._tvm_ffi_cached_object is None
+
+
+def test_the_cached_object_is_made_once_and_can_be_replaced() -> None:
+    text = testing.echo(LONG)
+    cached = text._tvm_ffi_cached_object
+    assert isinstance(cached, core.Object) and text._tvm_ffi_cached_object is cached
+    assert testing.echo(text)._tvm_ffi_cached_object.same_as(cached)
+    text._tvm_ffi_cached_object = None
+    assert testing.echo(text) == LONG
+    with pytest.raises(AttributeError):
+        del text._tvm_ffi_cached_object
+
+
+def test_a_million_texts_leave_memory_flat() -> None:
+    def churn() -> int:
+        for _ in range(100_000):
+            testing.echo(LONG)
+        return int(Path("/proc/self/statm").read_text().split()[1])
+
+    churn()
+    pages = [churn() for _ in range(5)]
+    assert pages[-1] <= pages[0] + 64, pages
