@@ -117,6 +117,11 @@ if not _is_config_mode():
         structural_walk,
     )
 
+    if "torch" in sys.modules:
+        from ._optional_torch_c_dlpack import _prepare_loaded_torch
+
+        _prepare_loaded_torch()
+
     __all__ += [
         "LIB",
         "Array",

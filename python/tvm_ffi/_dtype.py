@@ -89,7 +89,7 @@ class dtype(str):
     def __new__(cls, content: Any) -> dtype:
         text = str(content)
         self = str.__new__(cls, text)
-        self._tvm_ffi_dtype = core.DataType(text)
+        self._tvm_ffi_dtype = core._parse_data_type(text)
         return self
 
     @staticmethod

@@ -59,6 +59,20 @@ class Ref {
   PyObject* obj_ = nullptr;
 };
 
+// Puts the pending exception aside: code that runs meanwhile must neither see nor replace it.
+class ErrorAside {
+ public:
+  ErrorAside() { PyErr_Fetch(&type_, &value_, &traceback_); }
+  ErrorAside(const ErrorAside&) = delete;
+  ErrorAside& operator=(const ErrorAside&) = delete;
+  ~ErrorAside() { PyErr_Restore(type_, value_, traceback_); }
+
+ private:
+  PyObject* type_;
+  PyObject* value_;
+  PyObject* traceback_;
+};
+
 #ifdef Py_GIL_DISABLED
 #if PY_VERSION_HEX >= 0x030E0000
 inline bool TryIncRef(PyObject* obj) { return PyUnstable_TryIncRef(obj) != 0; }

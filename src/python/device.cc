@@ -2,7 +2,7 @@
 // Device, and the stream that is current on one.
 #include <tvm/ffi/extra/c_env_api.h>
 
-#include <cstring>
+#include <string_view>
 
 #include "tensor.h"
 
@@ -56,15 +56,15 @@ const char* NameOf(int32_t code) {
   return nullptr;
 }
 
-bool CodeOf(const char* name, int32_t* code) {
+bool CodeOf(std::string_view name, int32_t* code) {
   for (const DeviceName& entry : kDeviceNames) {
-    if (entry.can_be_asked_for && std::strcmp(entry.name, name) == 0) {
+    if (entry.can_be_asked_for && name == entry.name) {
       *code = entry.code;
       return true;
     }
   }
   for (const DeviceName& entry : kDeviceAliases) {
-    if (std::strcmp(entry.name, name) == 0) {
+    if (name == entry.name) {
       *code = entry.code;
       return true;
     }
@@ -94,10 +94,11 @@ bool ParseDevice(PyObject* text, DLDevice* out, bool* has_index) {
     return false;
   }
   PyObject* name = PyList_GET_ITEM(parts.get(), 0);
-  const char* utf8 = PyUnicode_AsUTF8(name);
+  Py_ssize_t size;
+  const char* utf8 = PyUnicode_AsUTF8AndSize(name, &size);
   int32_t code;
   if (utf8 == nullptr) PyErr_Clear();  // no device is called by half a character
-  if (utf8 == nullptr || !CodeOf(utf8, &code)) {
+  if (utf8 == nullptr || !CodeOf(std::string_view(utf8, static_cast<size_t>(size)), &code)) {
     PyErr_Format(PyExc_ValueError, "Unknown device: %U", name);
     return false;
   }

@@ -347,6 +347,7 @@ const DLPackExchangeAPI* ParseExchangeAPI(PyObject* attribute) {
 }
 
 void DeleteManaged(DLManagedTensorVersioned* managed) {
+  ErrorAside reason;
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
@@ -383,9 +384,31 @@ bool StoreTensor(TVMFFIObject* h, TVMFFIAny* out, Arguments* args) {
   return true;
 }
 
+// A tensor that keeps `obj` itself alive, which spares the framework a managed tensor: that would
+// keep the same tensor, and costs as much as the rest of the call.
+TVMFFIObject* ImportViewByAPI(PyObject* obj, const DLPackExchangeAPI* api) {
+  DLTensor view{};
+  if (api->dltensor_from_py_object_no_sync(obj, &view) != 0) {
+    if (!PyErr_Occurred()) {
+      PyErr_Format(PyExc_BufferError, "%s could not be exported", Py_TYPE(obj)->tp_name);
+    }
+    return nullptr;
+  }
+  if (!CheckGeometry(view)) return nullptr;
+  if (view.strides == nullptr && view.ndim != 0) return ImportByAPI(obj, api, ImportOptions());
+  TVMFFIObject* h = nullptr;
+  Ref done = Ref::Steal(Guarded([&]() -> PyObject* {
+    h = TensorOver(obj, view);
+    return Py_NewRef(Py_None);
+  }));
+  return h;
+}
+
 bool SetByExchangeAPI(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   const DLPackExchangeAPI* api = FindKnownAPI(Py_TYPE(obj));
-  TVMFFIObject* h = ImportByAPI(obj, api, ImportOptions());
+  TVMFFIObject* h = api->dltensor_from_py_object_no_sync != nullptr
+                        ? ImportViewByAPI(obj, api)
+                        : ImportByAPI(obj, api, ImportOptions());
   if (h == nullptr) return false;
   CallContext* context = args->MutableContext();
   context->api = api;
@@ -438,8 +461,9 @@ int TorchFromManaged(DLManagedTensorVersioned* tensor, void** out) {
   auto* legacy = new LegacyManaged{{tensor->dl_tensor, nullptr, nullptr}, tensor};
   legacy->managed.manager_ctx = legacy;
   legacy->managed.deleter = [](DLManagedTensor* self) {
+    // Torch calls this on any thread, and without the GIL.
     auto* owner = static_cast<LegacyManaged*>(self->manager_ctx);
-    DeleteManaged(owner->source);
+    if (owner->source->deleter != nullptr) owner->source->deleter(owner->source);
     delete owner;
   };
   Ref capsule = Ref::Steal(PyCapsule_New(&legacy->managed, kCapsule, DropCapsule));
@@ -741,8 +765,15 @@ int ResolveExchangeAPI(PyObject* obj, Setter* out) {
 
 int ResolveTorchTensor(PyObject* obj, Setter* out) {
   int is = IsInstanceOfLoaded(obj, "torch", "Tensor");
-  if (is > 0) *out = SetTorchTensor;
-  return is < 0 ? -1 : 0;
+  if (is <= 0) return is;
+  // An extension may bring what this torch lacks.
+  Ref module = Ref::Steal(PyImport_ImportModule("tvm_ffi._optional_torch_c_dlpack"));
+  Ref done = module
+                 ? Ref::Steal(PyObject_CallMethod(module.get(), "_prepare_loaded_torch", nullptr))
+                 : Ref();
+  if (!done || ResolveExchangeAPI(obj, out) < 0) return -1;
+  if (*out == nullptr) *out = SetTorchTensor;
+  return 0;
 }
 
 int ResolveDLPack(PyObject* obj, Setter* out) {

@@ -285,7 +285,16 @@ bool SetDTypeProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
          StoreDataType(dtype, out);
 }
 
+PyObject* ParseDataType(PyObject*, PyObject* text) {
+  DLDataType dtype;
+  if (!PyUnicode_Check(text)) {
+    return PyErr_Format(PyExc_TypeError, "expected a str, got %s", Py_TYPE(text)->tp_name);
+  }
+  return Parse(text, &dtype) ? MakeDataType(data_type_type, dtype) : nullptr;
+}
+
 PyMethodDef data_type_functions[] = {
+    {"_parse_data_type", ParseDataType, METH_O, "As DataType(text), quicker."},
     {"_create_cdtype_from_tuple", CreateDataTypeFromTuple, METH_VARARGS,
      "A data type of the given class from its three numbers."},
     {"_set_class_dtype", SetClassDType, METH_O,

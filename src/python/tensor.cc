@@ -120,6 +120,7 @@ TVMFFIObject* UseOwnedTensor(PyObject* self) {
 template <typename TManaged>
 void DropUnconsumed(PyObject* capsule, const char* name) {
   if (!PyCapsule_IsValid(capsule, name)) return;
+  ErrorAside unrelated;
   auto* managed = static_cast<TManaged*>(PyCapsule_GetPointer(capsule, name));
   if (managed->deleter != nullptr) managed->deleter(managed);
 }

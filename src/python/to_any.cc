@@ -18,6 +18,9 @@ using ffi::TypeIndex;
 // ----------------------------------------------------------------------------------------------
 
 void Arguments::LetGo() {
+  // A thread that the interpreter ends while it waits for the GIL unwinds through here.
+  if (IsFinalizing() && !AttachedHere()) return;
+  ErrorAside failure_of_the_call;
   if (has_kept_value_) ffi::details::ObjectUnsafe::DecRefObjectHandle(kept_value_.v_obj);
   if (more_values_ != nullptr) {
     for (const TVMFFIAny& value : *more_values_) {
@@ -350,6 +353,11 @@ bool SetCudaStream(PyObject* obj, TVMFFIAny* out, Arguments*) {
   return StorePointer(Ref::Borrow(PyTuple_GET_ITEM(pair.get(), 1)), out);
 }
 
+// Of a torch that has no __cuda_stream__ yet.
+bool SetTorchStream(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  return StorePointer(Ref::Steal(PyObject_GetAttrString(obj, "cuda_stream")), out);
+}
+
 // cuda.bindings.driver.CUstream.
 bool SetCudaDriverStream(PyObject* obj, TVMFFIAny* out, Arguments*) {
   return StorePointer(Ref::Steal(PyNumber_Long(obj)), out);
@@ -438,15 +446,16 @@ Setter Resolve(PyObject* obj) {
   if (HasMethod(type, "__tvm_ffi_object__")) return SetFFIObject;
   if (ResolveExchangeAPI(obj, &found) < 0 || found != nullptr) return found;
   if (HasMethod(type, "__cuda_stream__")) return SetCudaStream;
-  if (int is_stream = IsInstanceOfLoaded(obj, "cuda.bindings.driver", "CUstream")) {
-    return is_stream > 0 ? SetCudaDriverStream : nullptr;
-  }
+  int is = IsInstanceOfLoaded(obj, "cuda.bindings.driver", "CUstream");
+  if (is != 0) return is > 0 ? SetCudaDriverStream : nullptr;
+  is = IsInstanceOfLoaded(obj, "torch.cuda", "Stream");
+  if (is != 0) return is > 0 ? SetTorchStream : nullptr;
   if (ResolveTorchTensor(obj, &found) < 0 || found != nullptr) return found;
   if (ResolveDLPack(obj, &found) < 0 || found != nullptr) return found;
   if (PyBool_Check(obj)) return SetBool;
   if (PyLong_Check(obj)) return SetInt;
   if (PyFloat_Check(obj)) return SetFloat;
-  int is = IsInstanceOf(obj, "numbers", "Integral");
+  is = IsInstanceOf(obj, "numbers", "Integral");
   if (is != 0) return is > 0 ? SetIntegral : nullptr;
   is = IsInstanceOf(obj, "numbers", "Real");
   if (is != 0) return is > 0 ? SetFloat : nullptr;
