@@ -15,6 +15,17 @@ die() {
   exit 1
 }
 
+# as_root COMMAND...
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "root is needed for: $*. Run it as root, or make sudo available."
+  fi
+}
+
 # step TITLE COMMAND...: heading, the command, its wall time.
 step() {
   local title=$1 begin=$SECONDS
@@ -31,8 +42,8 @@ if command -v ccache >/dev/null; then
   export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
 fi
 
-# The interpreter of the project's own environment (made by scripts/setup.sh).
-PYTHON=$ROOT/.venv/bin/python
+# The interpreter of the project's own environment (made by scripts/setup.sh), unless told otherwise.
+PYTHON=${TETHER_PYTHON:-$ROOT/.venv/bin/python}
 
 # Every test run leaves one JUnit file here; scripts/summary.py adds them up.
 REPORTS=$ROOT/build/reports

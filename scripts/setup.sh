@@ -49,16 +49,6 @@ sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/de
     missing+=(python3-dev)
 fi
 
-as_root() {
-  if [ "$(id -u)" = 0 ]; then
-    "$@"
-  elif command -v sudo >/dev/null; then
-    sudo "$@"
-  else
-    die "missing packages: ${missing[*]}. Install them as root, or make sudo available."
-  fi
-}
-
 if [ ${#missing[@]} -gt 0 ]; then
   command -v apt-get >/dev/null ||
     die "missing: ${missing[*]} (Debian package names). No apt-get here: install them by hand."

@@ -60,6 +60,7 @@ run "test: C programs" c_programs
 run "test: exported symbols, packaging" python_checks
 run "test: old binaries" tests/skew/run.sh
 run "test: Python package" python_tests
+run "test: Python package on every other interpreter" scripts/python_matrix.sh
 run "test: model of the tie" model_checks
 run "build: address and undefined-behaviour sanitizers" scripts/build.sh asan
 run "test: C++ suite under ASan and UBSan" asan_tests

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The Python suite on every interpreter there is besides the one of the environment: CPython 3.10 to
+# 3.14 from pyenv or PATH, and a free-threaded build (scripts/freethreaded_python.sh). Only the
+# extension is compiled again; an interpreter that is missing is reported as skipped, with the reason.
+#
+#   scripts/python_matrix.sh [3.12 3.13t ...]
+source "$(dirname "$0")/common.sh"
+wanted=("$@")
+
+skip() {
+  echo "python $1: skipped, $2"
+  report_skipped "python-$1" "$2"
+}
+
+is_wanted() {
+  [ ${#wanted[@]} = 0 ] || [[ " ${wanted[*]} " == *" $1 "* ]]
+}
+
+# find_python VERSION: the newest of pyenv's, or the one on PATH that runs and has its headers.
+find_python() {
+  local candidate
+  for candidate in $(ls -d "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python"$1" 2>/dev/null |
+    sort -Vr) "$(command -v "python$1" || true)"; do
+    if "$candidate" -c "$usable" "$1" 2>/dev/null; then
+      echo "$candidate"
+      return 0
+    fi
+  done
+  return 1
+}
+usable='import os, sys, sysconfig, ensurepip
+header = os.path.join(sysconfig.get_path("include"), "Python.h")
+sys.exit("%d.%d" % sys.version_info[:2] != sys.argv[1] or not os.path.exists(header))'
+
+# environment VERSION INTERPRETER: a virtual environment with the test tools, made once. Wheels only:
+# what has none for this interpreter is taken in an older version, or, numpy, left out.
+environment() {
+  local home=.cache/venv-$1
+  [ ! -e "$home/ready" ] || return 0
+  rm -rf "$home"
+  "$2" -m venv "$home" || return 1
+  local pip=("$home/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all:)
+  "${pip[@]}" 'pytest>=8' 'hypothesis>=6.100' || return 1
+  "${pip[@]}" numpy || echo "python $1: no numpy for this interpreter; the tests that need it skip"
+  touch "$home/ready"
+}
+
+# run_on VERSION INTERPRETER
+run_on() {
+  local version=$1 begin=$SECONDS
+  if ! environment "$version" "$2"; then
+    skip "$version" "the test tools could not be installed"
+    return 0
+  fi
+  TETHER_PYTHON=$ROOT/.cache/venv-$version/bin/python scripts/build.sh "python-$version" tvm_ffi_core |
+    tail -n 1
+  PYTHONPATH=build/python-$version/package ".cache/venv-$version/bin/python" -X faulthandler \
+    -m pytest -q -p no:cacheprovider -o junit_suite_name="python-$version" tests/python \
+    --junitxml="$REPORTS/python-$version.xml" | tail -n 30
+  printf -- '-- python %s: %d s\n' "$version" $((SECONDS - begin))
+}
+
+mkdir -p "$REPORTS"
+own=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+for version in 3.10 3.11 3.12 3.13 3.14; do
+  is_wanted $version && [ $version != "$own" ] || continue
+  if python=$(find_python $version); then
+    run_on $version "$python"
+  else
+    skip $version "no CPython $version with headers in pyenv or on PATH"
+  fi
+done
+
+if [ ${#wanted[@]} = 0 ] || [[ " ${wanted[*]} " == *t\ * ]]; then
+  if python=$(scripts/freethreaded_python.sh 2> >(tee "$REPORTS/freethreaded.log" >&2)); then
+    run_on "${python##*/python}" "$python"
+  else
+    skip freethreaded "$(tail -n 1 "$REPORTS/freethreaded.log")"
+  fi
+fi
