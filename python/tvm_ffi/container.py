@@ -62,7 +62,6 @@ for _function in (
     _ffi_api.ListContains,
     _ffi_api.ListEraseRange,
     _ffi_api.ListInsert,
-    _ffi_api.ListPop,
     _ffi_api.ListReplaceSlice,
     _ffi_api.ListReverse,
     _ffi_api.Map,
@@ -242,10 +241,7 @@ class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
 
     def pop(self, index: SupportsIndex = -1) -> Any:
         """Remove and return the element at a position."""
-        length = len(self)
-        if length == 0:
-            raise IndexError("pop from empty list")
-        return _ffi_api.ListPop(self, normalize_index(length, index))
+        return self._pop_index(index)
 
     def clear(self) -> None:
         """Remove all elements."""

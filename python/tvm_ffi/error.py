@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["register_error"]
 
 _FRAME_LINE = re.compile(r'File "(.+?)", line (\d+), in (.+)')
-_code_of_frame: dict[tuple[str, int, str], types.CodeType] = {}
+# Functions, not their code alone: free-threaded 3.13 never frees a function.
+_function_of_frame: dict[tuple[str, int, str], types.FunctionType] = {}
 
 
 def register_error(
@@ -72,8 +73,8 @@ def _make_frame(filename: str, lineno: int, function: str) -> types.FrameType:
     keeps nobody's locals alive.
     """
     key = (filename, lineno, function)
-    code = _code_of_frame.get(key)
-    if code is None:
+    generator = _function_of_frame.get(key)
+    if generator is None:
         places: dict[str, Any] = {
             "co_filename": filename,
             "co_name": function,
@@ -81,8 +82,9 @@ def _make_frame(filename: str, lineno: int, function: str) -> types.FrameType:
         }
         if hasattr(types.CodeType, "co_qualname"):
             places["co_qualname"] = function
-        code = _code_of_frame[key] = _frame_template.__code__.replace(**places)
-    return types.FunctionType(code, {})().gi_frame
+        code = _frame_template.__code__.replace(**places)
+        generator = _function_of_frame[key] = types.FunctionType(code, {})
+    return generator().gi_frame
 
 
 def _with_append_backtrace(py_error: BaseException, backtrace: str) -> BaseException:

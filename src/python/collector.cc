@@ -152,6 +152,7 @@ class EdgeWalk {
 }  // namespace
 
 void EnterFlight(InFlight* flight) {
+  if (kFreeThreaded) return;
   flight->pins = nullptr;
   if (TVM_FFI_PREDICT_FALSE(IsFinalizing())) {  // alone, and the list is not to be touched
     flight->prev = flight->next = flight;
@@ -164,6 +165,7 @@ void EnterFlight(InFlight* flight) {
 }
 
 void LeaveFlight(InFlight* flight) {
+  if (kFreeThreaded) return;
   flight->prev->next = flight->next;
   flight->next->prev = flight->prev;
   if (flight->pins == nullptr) return;

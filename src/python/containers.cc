@@ -14,8 +14,11 @@ using ffi::TypeIndex;
 
 namespace {
 
-// The object behind a wrapper of a container class. NULL with an error set when it is of another
-// kind.
+// Without the GIL a container is read and changed in its wrapper's critical section, and an
+// iterator moves on in its own: threads that share one see each element whole.
+
+// The object behind a wrapper of a container class, to be used in its critical section. NULL with
+// an error set when it is of another kind.
 TVMFFIObject* UseAs(PyObject* self, int32_t index, int32_t other_index) {
   TVMFFIObject* h = UseHandle(AsWrapper(self));
   if (h == nullptr) return nullptr;
@@ -36,6 +39,7 @@ TVMFFISeqCell* UseSeq(PyObject* self) {
 }
 
 Py_ssize_t SeqLength(PyObject* self) {
+  CriticalSection section(self);
   TVMFFISeqCell* seq = UseSeq(self);
   return seq != nullptr ? static_cast<Py_ssize_t>(seq->size) : -1;
 }
@@ -54,9 +58,12 @@ PyObject* SeqElement(PyObject* self, TVMFFISeqCell* seq, Py_ssize_t index) {
   return FromBorrowedAny(static_cast<const TVMFFIAny*>(seq->data)[index], TagOf(self));
 }
 
-PyObject* SeqSlice(PyObject* self, TVMFFISeqCell* seq, PyObject* slice) {
+PyObject* SeqSlice(PyObject* self, PyObject* slice) {
   Py_ssize_t start, stop, step;
   if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return nullptr;
+  CriticalSection section(self);
+  TVMFFISeqCell* seq = UseSeq(self);
+  if (seq == nullptr) return nullptr;
   Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(seq->size), &start, &stop, step);
   Ref list = Ref::Steal(PyList_New(0));
   if (!list) return nullptr;
@@ -71,27 +78,29 @@ PyObject* SeqSlice(PyObject* self, TVMFFISeqCell* seq, PyObject* slice) {
   return list.release();
 }
 
-PyObject* SeqSubscript(PyObject* self, PyObject* key) {
+PyObject* SeqAt(PyObject* self, Py_ssize_t index) {
+  CriticalSection section(self);
   TVMFFISeqCell* seq = UseSeq(self);
   if (seq == nullptr) return nullptr;
-  if (PySlice_Check(key)) return SeqSlice(self, seq, key);
-  if (!PyIndex_Check(key)) {
-    return PyErr_Format(PyExc_TypeError, "indices must be integers or slices, not %s",
-                        Py_TYPE(key)->tp_name);
-  }
-  Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
-  if (index == -1 && PyErr_Occurred()) return nullptr;
-  if (!PyLong_CheckExact(key)) {  // __index__ may have done anything
-    seq = UseSeq(self);
-    if (seq == nullptr) return nullptr;
-  }
   auto size = static_cast<Py_ssize_t>(seq->size);
   Py_ssize_t at = index < 0 ? index + size : index;
   if (TVM_FFI_PREDICT_FALSE(at < 0 || at >= size)) return IndexError(size, index);
   return SeqElement(self, seq, at);
 }
 
+PyObject* SeqSubscript(PyObject* self, PyObject* key) {
+  if (TVM_FFI_PREDICT_FALSE(!PyIndex_Check(key))) {
+    if (PySlice_Check(key)) return SeqSlice(self, key);
+    return PyErr_Format(PyExc_TypeError, "indices must be integers or slices, not %s",
+                        Py_TYPE(key)->tp_name);
+  }
+  Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
+  if (index == -1 && PyErr_Occurred()) return nullptr;
+  return SeqAt(self, index);
+}
+
 PyObject* SeqItem(PyObject* self, Py_ssize_t index) {
+  CriticalSection section(self);
   TVMFFISeqCell* seq = UseSeq(self);
   if (seq == nullptr) return nullptr;
   auto size = static_cast<Py_ssize_t>(seq->size);
@@ -99,9 +108,11 @@ PyObject* SeqItem(PyObject* self, Py_ssize_t index) {
   return SeqElement(self, seq, index);
 }
 
+constexpr Py_ssize_t kExhausted = -1;
+
 struct SeqIterator {
-  PyObject_HEAD PyObject* owner;  // NULL when exhausted
-  Py_ssize_t next;
+  PyObject_HEAD PyObject* owner;
+  Py_ssize_t next;  // or kExhausted
   Py_ssize_t end;
 };
 
@@ -121,17 +132,19 @@ PyObject* SeqIter(PyObject* self) {
 
 PyObject* SeqIterNext(PyObject* self) {
   auto* it = reinterpret_cast<SeqIterator*>(self);
-  if (it->owner == nullptr) return nullptr;
+  CriticalSection2 sections(self, it->owner);
+  if (it->next == kExhausted) return nullptr;
   TVMFFISeqCell* seq = UseSeq(it->owner);
   if (seq == nullptr) return nullptr;
   if (it->next < it->end && it->next < seq->size) return SeqElement(it->owner, seq, it->next++);
-  Py_CLEAR(it->owner);
+  it->next = kExhausted;
   return nullptr;
 }
 
 PyObject* SeqIterLengthHint(PyObject* self, PyObject*) {
   auto* it = reinterpret_cast<SeqIterator*>(self);
-  return PyLong_FromSsize_t(it->owner != nullptr ? it->end - it->next : 0);
+  CriticalSection section(self);
+  return PyLong_FromSsize_t(it->next != kExhausted ? it->end - it->next : 0);
 }
 
 int SeqIterTraverse(PyObject* self, visitproc visit, void* arg) {
@@ -179,7 +192,9 @@ PyObject* ListAppend(PyObject* self, PyObject* value) {
   return Guarded([&]() -> PyObject* {
     ffi::List<ffi::Any> list(ffi::UnsafeInit{});
     ffi::Any converted;
-    if (!ToOwnedAny(value, &converted) || !UseList(self, &list)) return nullptr;
+    if (!ToOwnedAny(value, &converted)) return nullptr;
+    CriticalSection section(self);
+    if (!UseList(self, &list)) return nullptr;
     list.push_back(converted);
     Py_RETURN_NONE;
   });
@@ -190,6 +205,7 @@ int ListAssignItem(PyObject* self, Py_ssize_t index, PyObject* value) {
     ffi::List<ffi::Any> list(ffi::UnsafeInit{});
     ffi::Any converted;
     if (value != nullptr && !ToOwnedAny(value, &converted)) return nullptr;
+    CriticalSection section(self);
     if (!UseList(self, &list)) return nullptr;
     auto size = static_cast<Py_ssize_t>(list.size());
     Py_ssize_t at = index < 0 ? index + size : index;
@@ -219,6 +235,31 @@ PyObject* ListDelIndex(PyObject* self, PyObject* arg) {
   Py_RETURN_NONE;
 }
 
+// In one step, so that no other thread comes between the look and the change.
+PyObject* ListPopIndex(PyObject* self, PyObject* arg) {
+  if (!PyIndex_Check(arg)) {
+    return PyErr_Format(PyExc_TypeError, "indices must be integers or slices, not %s",
+                        Py_TYPE(arg)->tp_name);
+  }
+  Py_ssize_t index = PyNumber_AsSsize_t(arg, PyExc_IndexError);
+  if (index == -1 && PyErr_Occurred()) return nullptr;
+  return Guarded([&]() -> PyObject* {
+    ffi::List<ffi::Any> list(ffi::UnsafeInit{});
+    ffi::Any item;
+    {
+      CriticalSection section(self);
+      if (!UseList(self, &list)) return nullptr;
+      auto size = static_cast<Py_ssize_t>(list.size());
+      if (size == 0) return PyErr_Format(PyExc_IndexError, "pop from empty list");
+      Py_ssize_t at = index < 0 ? index + size : index;
+      if (at < 0 || at >= size) return IndexError(size, index);
+      item = list[at];
+      list.erase(list.begin() + at);
+    }
+    return FromOwnedAny(ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(item)));
+  });
+}
+
 // ---- maps
 // -----------------------------------------------------------------------------------------------------------
 
@@ -229,6 +270,7 @@ ffi::MapBaseObj* UseMap(PyObject* self) {
 }
 
 Py_ssize_t MapLength(PyObject* self) {
+  CriticalSection section(self);
   ffi::MapBaseObj* map = UseMap(self);
   return map != nullptr ? static_cast<Py_ssize_t>(map->size()) : -1;
 }
@@ -243,6 +285,7 @@ PyObject* MapLookup(PyObject* self, PyObject* key, const Found& found, const Mis
   return Guarded([&]() -> PyObject* {
     Arguments args;
     if (!args.Add(key)) return nullptr;
+    CriticalSection section(self);
     ffi::MapBaseObj* map = UseMap(self);
     if (map == nullptr) return nullptr;
     // A view has the layout of an owned value and is only looked at.
@@ -296,6 +339,7 @@ TVMFFIObject* SnapshotOf(ffi::MapBaseObj* map) {
 
 PyObject* MakeMapIterator(PyObject* self, Part part) {
   return Guarded([&]() -> PyObject* {
+    CriticalSection section(self);
     ffi::MapBaseObj* map = UseMap(self);
     if (map == nullptr) return nullptr;
     TVMFFIObject* held = ffi::details::ObjectUnsafe::GetHeader(map);
@@ -319,6 +363,7 @@ PyObject* MakeMapIterator(PyObject* self, Part part) {
 
 PyObject* MapIterNext(PyObject* self) {
   auto* it = reinterpret_cast<MapIterator*>(self);
+  CriticalSection section(self);
   if (it->map == nullptr) return nullptr;
   auto* map = ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<ffi::MapBaseObj>(it->map);
   if (it->position == map->end()) {
@@ -331,6 +376,8 @@ PyObject* MapIterNext(PyObject* self) {
   ++it->position;
   if (it->part == Part::kKeys) return FromBorrowedAny(CellOf(entry.first));
   if (it->part == Part::kValues) return FromBorrowedAny(CellOf(entry.second));
+  // Making the first may run Python code that lets another thread finish the iterator.
+  ffi::ObjectPtr<ffi::Object> hold = Hold(it->map);
   Ref key = Ref::Steal(FromBorrowedAny(CellOf(entry.first)));
   Ref value = key ? Ref::Steal(FromBorrowedAny(CellOf(entry.second))) : Ref();
   return value ? PyTuple_Pack(2, key.get(), value.get()) : nullptr;
@@ -362,6 +409,7 @@ int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
     ffi::Any converted_key, converted_value;
     if (!ToOwnedAny(key, &converted_key)) return nullptr;
     if (value != nullptr && !ToOwnedAny(value, &converted_value)) return nullptr;
+    CriticalSection section(self);
     TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIDict, TypeIndex::kTVMFFIDict);
     if (h == nullptr) return nullptr;
     ffi::Dict<ffi::Any, ffi::Any> dict(Hold(h));
@@ -417,6 +465,7 @@ PyMethodDef list_methods[] = {{"_fill", ListFill, METH_O, nullptr},
                               {"append", ListAppend, METH_O, "Append an element."},
                               {"_set_index", ListSetIndex, METH_VARARGS, nullptr},
                               {"_del_index", ListDelIndex, METH_O, nullptr},
+                              {"_pop_index", ListPopIndex, METH_O, nullptr},
                               {nullptr, nullptr, 0, nullptr}};
 PyMethodDef map_methods[] = {
     {"_get_or", MapGetOr, METH_VARARGS, "The value of a key, or a default."},

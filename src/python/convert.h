@@ -129,6 +129,16 @@ inline bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
   return true;
 }
 
+// The object of a wrapper. With the GIL it is borrowed; without it another thread may move it away
+// meanwhile, so `args` gets a reference.
+inline bool StoreWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  TVMFFIObject* h = kFreeThreaded ? HoldHandle(AsWrapper(obj)) : UseHandle(AsWrapper(obj));
+  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
+  tie::StoreObject(h, out);
+  if (kFreeThreaded) args->Keep(*out);
+  return true;
+}
+
 // One owned value. False with an error set. `nested_in`: of a container that is built for a call,
 // which learns what the value says about the call's context.
 bool ToOwnedAny(PyObject* obj, ffi::Any* out, Arguments* nested_in = nullptr);

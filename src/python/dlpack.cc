@@ -114,21 +114,16 @@ TVMFFIObject* ConsumeCapsule(PyObject* capsule, const char* name, const char* us
 // A capsule of either kind, or NULL with `wrong_kind` set as the error.
 TVMFFIObject* ImportCapsule(PyObject* capsule, bool versioned_too, const ImportOptions& options,
                             PyObject* wrong_kind, const char* wrong_message) {
-  TVMFFIObject* h = nullptr;
-  bool known = true;
-  // Two threads must not consume one capsule.
-  Py_BEGIN_CRITICAL_SECTION(capsule);
+  CriticalSection section(capsule);  // two threads must not consume one capsule
   if (versioned_too && PyCapsule_IsValid(capsule, kVersionedCapsule)) {
-    h = ConsumeCapsule<DLManagedTensorVersioned>(capsule, kVersionedCapsule,
-                                                 "used_dltensor_versioned", options);
-  } else if (PyCapsule_IsValid(capsule, kCapsule)) {
-    h = ConsumeCapsule<DLManagedTensor>(capsule, kCapsule, "used_dltensor", options);
-  } else {
-    known = false;
+    return ConsumeCapsule<DLManagedTensorVersioned>(capsule, kVersionedCapsule,
+                                                    "used_dltensor_versioned", options);
   }
-  Py_END_CRITICAL_SECTION();
-  if (!known) PyErr_SetString(wrong_kind, wrong_message);
-  return h;
+  if (PyCapsule_IsValid(capsule, kCapsule)) {
+    return ConsumeCapsule<DLManagedTensor>(capsule, kCapsule, "used_dltensor", options);
+  }
+  PyErr_SetString(wrong_kind, wrong_message);
+  return nullptr;
 }
 
 TVMFFIObject* ImportFromMethod(PyObject* obj, const ImportOptions& options) {
@@ -557,7 +552,9 @@ PyObject* TensorIn(PyObject* obj) {
 
 int OwnToManaged(void* obj, DLManagedTensorVersioned** out) {
   PyObject* tensor = TensorIn(static_cast<PyObject*>(obj));
-  if (tensor == nullptr || UseTensor(tensor) == nullptr) return -1;
+  if (tensor == nullptr) return -1;
+  CriticalSection section(tensor);
+  if (UseTensor(tensor) == nullptr) return -1;
   TVMFFIObject* h = UseHandle(AsWrapper(tensor));
   if (h == nullptr) return -1;
   if (int code = TVMFFITensorToDLPackVersioned(h, out)) {
@@ -784,9 +781,7 @@ int ResolveDLPack(PyObject* obj, Setter* out) {
 
 bool SetTaggedContainer(PyObject* obj, const DLPackExchangeAPI* tag, TVMFFIAny* out,
                         Arguments* args) {
-  TVMFFIObject* h = UseHandle(AsWrapper(obj));
-  if (h == nullptr) return false;
-  tie::StoreObject(h, out);
+  if (!StoreWrapper(obj, out, args)) return false;
   CallContext* context = args->MutableContext();
   if (context->api == nullptr) context->api = tag;
   if (context->device_type != -1 || tag->current_work_stream == nullptr) return true;

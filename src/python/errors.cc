@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kAttachedError = "__tvm_ffi_error__";
 
-// The error cell behind a wrapper. NULL with an error set.
+// The error cell behind a wrapper, to be used in its critical section. NULL with an error set.
 TVMFFIErrorCell* CellOf(PyObject* self) {
   TVMFFIObject* h = UseHandle(AsWrapper(self));
   if (h == nullptr) return nullptr;
@@ -30,18 +30,22 @@ PyObject* Text(const TVMFFIByteArray& bytes) {
 }
 
 PyObject* GetKind(PyObject* self, void*) {
+  CriticalSection section(self);
   TVMFFIErrorCell* cell = CellOf(self);
   return cell != nullptr ? Text(cell->kind) : nullptr;
 }
 PyObject* GetMessage(PyObject* self, void*) {
+  CriticalSection section(self);
   TVMFFIErrorCell* cell = CellOf(self);
   return cell != nullptr ? Text(cell->message) : nullptr;
 }
 PyObject* GetBacktrace(PyObject* self, void*) {
+  CriticalSection section(self);
   TVMFFIErrorCell* cell = CellOf(self);
   return cell != nullptr ? Text(cell->backtrace) : nullptr;
 }
 PyObject* GetExtraContext(PyObject* self, void*) {
+  CriticalSection section(self);
   TVMFFIErrorCell* cell = CellOf(self);
   if (cell == nullptr) return nullptr;
   if (cell->extra_context == nullptr) Py_RETURN_NONE;
@@ -59,6 +63,7 @@ bool Utf8(PyObject* text, TVMFFIByteArray* out) {
 }
 
 PyObject* UpdateBacktrace(PyObject* self, PyObject* text) {
+  CriticalSection section(self);
   TVMFFIErrorCell* cell = CellOf(self);
   TVMFFIByteArray bytes;
   if (cell == nullptr) return nullptr;
@@ -66,8 +71,7 @@ PyObject* UpdateBacktrace(PyObject* self, PyObject* text) {
     return PyErr_Format(PyExc_TypeError, "backtrace must be a str, got %s", Py_TYPE(text)->tp_name);
   }
   if (!Utf8(text, &bytes)) return nullptr;
-  TVMFFIObject* h = UseHandle(AsWrapper(self));
-  cell->update_backtrace(h, &bytes, kTVMFFIBacktraceUpdateModeReplace);
+  cell->update_backtrace(UseHandle(AsWrapper(self)), &bytes, kTVMFFIBacktraceUpdateModeReplace);
   Py_RETURN_NONE;
 }
 
@@ -85,9 +89,7 @@ int InitError(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyErr_NoMemory();
     return -1;
   }
-  Wrapper* w = AsWrapper(self);
-  Engine::Discard(w);
-  BindNew(w, static_cast<TVMFFIObject*>(handle));
+  BindNew(AsWrapper(self), static_cast<TVMFFIObject*>(handle));
   return 0;
 }
 
@@ -168,6 +170,7 @@ ffi::Optional<ffi::Error> ErrorFromException(PyObject* exc, bool with_native_fra
   Ref attached = Ref::Steal(PyObject_GetAttrString(exc, kAttachedError));
   if (!attached) PyErr_Clear();
   if (attached && PyObject_TypeCheck(attached.get(), types.error)) {
+    CriticalSection section(attached.get());
     TVMFFIObject* h = Engine::Use(AsWrapper(attached.get()));
     if (h != nullptr && h->type_index == TypeIndex::kTVMFFIError) {
       TVMFFIErrorGetCellPtr(h)->update_backtrace(h, &backtrace_bytes,

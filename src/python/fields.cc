@@ -15,17 +15,26 @@ namespace {
 // ---- reading and writing
 // -----------------------------------------------------------------------------------
 
-// Address of the field in the object of `obj`, which must be of the type that declares it. NULL
-// with an error set.
+// Whether `obj` is a wrapper; the class of the last one is remembered, except where threads would
+// pass it to and fro.
+inline bool IsKnownClass(const Field& field, PyObject* obj) {
+  if (kFreeThreaded) return IsWrapper(obj);
+  if (TVM_FFI_PREDICT_TRUE(Py_TYPE(obj) == field.last_class.load(std::memory_order_relaxed))) {
+    return true;
+  }
+  if (!IsWrapper(obj)) return false;
+  Py_INCREF(Py_TYPE(obj));
+  Py_XDECREF(field.last_class.exchange(Py_TYPE(obj)));
+  return true;
+}
+
+// Address of the field in the object of `obj`, which must be of the type that declares it. In the
+// critical section of `obj`. NULL with an error set.
 char* FieldAddress(const Field& field, PyObject* obj) {
-  if (TVM_FFI_PREDICT_FALSE(Py_TYPE(obj) != field.last_class.load(std::memory_order_relaxed))) {
-    if (!IsWrapper(obj)) {
-      PyErr_Format(PyExc_TypeError, "field `%s` belongs to `%s`, not to %s", field.name.c_str(),
-                   field.type_key.c_str(), Py_TYPE(obj)->tp_name);
-      return nullptr;
-    }
-    Py_INCREF(Py_TYPE(obj));
-    Py_XDECREF(field.last_class.exchange(Py_TYPE(obj)));
+  if (TVM_FFI_PREDICT_FALSE(!IsKnownClass(field, obj))) {
+    PyErr_Format(PyExc_TypeError, "field `%s` belongs to `%s`, not to %s", field.name.c_str(),
+                 field.type_key.c_str(), Py_TYPE(obj)->tp_name);
+    return nullptr;
   }
   TVMFFIObject* h = UseHandle(AsWrapper(obj));
   if (h == nullptr) return nullptr;
@@ -76,6 +85,7 @@ PyObject* ReadByGetter(const Field& field, char* address) {
 }
 
 PyObject* Read(const Field& field, PyObject* obj) {
+  CriticalSection section(obj);
   char* address = FieldAddress(field, obj);
   if (TVM_FFI_PREDICT_FALSE(address == nullptr)) return nullptr;
   if ((field.info.flags & kTVMFFIFieldFlagBitMaskPlain) == 0) return ReadByGetter(field, address);
@@ -102,18 +112,25 @@ PyObject* Read(const Field& field, PyObject* obj) {
   return FromBorrowedAny(value);
 }
 
-int WriteBySetter(const Field& field, char* address, PyObject* value) {
+int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
   Arguments args;
   TVMFFIAny converted[2];
   if (!ToAny(value, &converted[1], &args)) return -1;
+  // Only now: the conversion may have run Python code that moved the object.
+  CriticalSection section(obj);
+  char* address = FieldAddress(field, obj);
+  if (address == nullptr) return -1;
   int code;
   if ((field.info.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) != 0) {
+    // It may run Python code in turn.
+    TVMFFIObject* h = HoldHandle(AsWrapper(obj));
     converted[0].type_index = TypeIndex::kTVMFFIOpaquePtr;
     converted[0].zero_padding = 0;
     converted[0].v_ptr = address;
     TVMFFIAny result;
     tie::StoreNone(&result);
     code = TVMFFIFunctionCall(field.info.setter, converted, 2, &result);
+    Engine::DropStrong(h);
   } else {
     code = reinterpret_cast<TVMFFIFieldSetter>(field.info.setter)(address, &converted[1]);
   }
@@ -137,32 +154,41 @@ bool WriteIntInPlace(const Field& field, char* address, PyObject* value) {
   return true;
 }
 
-int Write(const Field& field, PyObject* obj, PyObject* value) {
+// A value that is stored as it is: 1 when that is done, 0 to leave it to the setter, -1 with an
+// error set.
+int WriteInPlace(const Field& field, PyObject* obj, PyObject* value) {
+  CriticalSection section(obj);
   char* address = FieldAddress(field, obj);
   if (TVM_FFI_PREDICT_FALSE(address == nullptr)) return -1;
   if (field.plain_write) {
     switch (field.info.field_static_type_index) {
       case TypeIndex::kTVMFFIInt:
-        if (TVM_FFI_LITTLE_ENDIAN && WriteIntInPlace(field, address, value)) return 0;
+        if (TVM_FFI_LITTLE_ENDIAN && WriteIntInPlace(field, address, value)) return 1;
         break;
       case TypeIndex::kTVMFFIBool:
         if (!PyBool_Check(value)) break;
         *address = value == Py_True;
-        return 0;
+        return 1;
       case TypeIndex::kTVMFFIFloat:
         if (!PyFloat_CheckExact(value) || field.info.size != 8) break;
         std::memcpy(address, &reinterpret_cast<PyFloatObject*>(value)->ob_fval, sizeof(double));
-        return 0;
+        return 1;
       default:
         break;
     }
   }
+  return 0;
+}
+
+int Write(const Field& field, PyObject* obj, PyObject* value) {
+  int done = WriteInPlace(field, obj, value);
+  if (done != 0) return done > 0 ? 0 : -1;
   if (field.info.setter == nullptr) {
     PyErr_Format(PyExc_AttributeError, "field `%s` of `%s` has no setter", field.name.c_str(),
                  field.type_key.c_str());
     return -1;
   }
-  return WriteBySetter(field, address, value);
+  return WriteBySetter(field, obj, value);
 }
 
 // ---- Python objects

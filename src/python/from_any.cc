@@ -37,13 +37,8 @@ PyObject* FromBytes(TVMFFIObject* h) {
 }
 
 PyObject* FromPointer(void* ptr) {
-  static PyObject* c_void_p = nullptr;
-  if (c_void_p == nullptr) {
-    Ref ctypes = Ref::Steal(PyImport_ImportModule("ctypes"));
-    if (!ctypes) return nullptr;
-    c_void_p = PyObject_GetAttrString(ctypes.get(), "c_void_p");
-    if (c_void_p == nullptr) return nullptr;
-  }
+  PyObject* c_void_p = CVoidP();
+  if (c_void_p == nullptr) return nullptr;
   if (ptr == nullptr) return PyObject_CallFunction(c_void_p, "O", Py_None);
   Ref address = Ref::Steal(PyLong_FromVoidPtr(ptr));
   return address ? PyObject_CallOneArg(c_void_p, address.get()) : nullptr;

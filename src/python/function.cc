@@ -139,6 +139,18 @@ int CallWithoutGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
   return code;
 }
 
+// A function that keeps the GIL has its arguments to itself. Without one their critical sections
+// give it that, for the first two, which is what a change of a container or a comparison needs.
+int CallKeepingGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result, PyObject* const* objects,
+                   Py_ssize_t nargs) {
+  if (kFreeThreaded && nargs > 0 && IsWrapper(objects[0])) {
+    bool two = nargs > 1 && IsWrapper(objects[1]);
+    CriticalSection2 sections(objects[0], objects[two ? 1 : 0]);
+    return CallDirectly(func, args, result);
+  }
+  return CallDirectly(func, args, result);
+}
+
 // The stream and the tensor allocator that the arguments of a call ask for, while it runs.
 class CallEnvironment {
  public:
@@ -185,7 +197,7 @@ TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* a
   CallEnvironment environment(*converted->context());
   if (!environment.Enter()) return nullptr;
   int code = release_gil ? CallWithoutGIL(func, converted, &result)
-                         : CallDirectly(func, converted, &result);
+                         : CallKeepingGIL(func, converted, &result, args, converted->size());
   bool left = environment.Leave();
   if (code != 0) {
     if (!left) PyErr_Clear();  // the failure of the call says more
@@ -212,7 +224,7 @@ inline PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssiz
       return CallInContext(func, args, &converted, release_gil);
     }
     int code = release_gil ? CallWithoutGIL(func, &converted, &result)
-                           : CallDirectly(func, &converted, &result);
+                           : CallKeepingGIL(func, &converted, &result, args, nargs);
     if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code);
     if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
       return FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, &converted);
@@ -476,9 +488,11 @@ PyObject* RegisterGlobalFunc(PyObject* module, PyObject* args) {
     made = one ? Ref::Steal(ConvertToFunc(module, one.get())) : Ref();
   }
   if (!made) return nullptr;
-  TVMFFIObject* h = UseHandle(AsWrapper(made.get()));
-  if (h == nullptr) return nullptr;
-  if (int code = TVMFFIFunctionSetGlobal(&bytes, h, override)) return RaiseFromCall(code);
+  Using function(AsWrapper(made.get()));
+  if (function.get() == nullptr) return nullptr;
+  if (int code = TVMFFIFunctionSetGlobal(&bytes, function.get(), override)) {
+    return RaiseFromCall(code);
+  }
   return made.release();
 }
 
@@ -489,7 +503,8 @@ PyMethodDef function_functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyObject* GetHeldObject(PyObject* self, PyObject*) {
-  TVMFFIObject* h = UseHandle(AsWrapper(self));
+  Using object(AsWrapper(self));
+  TVMFFIObject* h = object.get();
   if (h == nullptr) return nullptr;
   if (h->type_index != TypeIndex::kTVMFFIOpaquePyObject) {
     return PyErr_Format(PyExc_TypeError, "%s object does not hold a Python object",
@@ -526,10 +541,10 @@ PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssiz
   // A failed construction leaves an empty object, also when there was one before. That one lives on
   // until the new one exists, so the two never have one address.
   ffi::ObjectPtr<ffi::Object> before;
-  if (TVMFFIObject* h = Engine::Use(w)) {
-    before = ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(h);
+  {
+    CriticalSection section(self);
+    before = ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(TakeHandle(w));
   }
-  Engine::Discard(w);
   TVMFFIObject* func = UseHandle(AsWrapper(args[0]));
   if (func == nullptr) return nullptr;
   TVMFFIAny result;
@@ -545,7 +560,6 @@ PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssiz
     return PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
                         Py_TYPE(self)->tp_name);
   }
-  Engine::Discard(w);  // the constructor may have run Python code that filled it
   BindNew(w, result.v_obj);
   Py_RETURN_NONE;
 }

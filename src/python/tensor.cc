@@ -253,6 +253,7 @@ PyObject* ShapeTuple(PyObject*, PyObject* obj) {
   if (!IsWrapper(obj)) {
     return PyErr_Format(PyExc_TypeError, "expected an ffi.Shape, got %s", Py_TYPE(obj)->tp_name);
   }
+  CriticalSection section(obj);
   TVMFFIObject* h = UseHandle(AsWrapper(obj));
   if (h == nullptr) return nullptr;
   if (h->type_index != TypeIndex::kTVMFFIShape) {
@@ -398,17 +399,14 @@ DLTensor* UseTensor(PyObject* self) {
   return TVMFFITensorGetDLTensorPtr(h);
 }
 
-bool SetTensor(PyObject* obj, TVMFFIAny* out, Arguments*) {
+bool SetTensor(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   if (DLTensor* view = ViewOf(obj)) {
     out->type_index = TypeIndex::kTVMFFIDLTensorPtr;
     out->zero_padding = 0;
     out->v_ptr = view;
     return true;
   }
-  TVMFFIObject* h = UseHandle(AsWrapper(obj));
-  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
-  tie::StoreObject(h, out);
-  return true;
+  return StoreWrapper(obj, out, args);
 }
 
 int InitTensor(PyObject* module) {

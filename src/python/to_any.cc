@@ -32,7 +32,12 @@ void Arguments::LetGo() {
     for (std::unique_ptr<Moved>& moved : *moved_) {
       if (moved->object == nullptr) continue;
       Wrapper* w = AsWrapper(moved->wrapper.get());
-      Engine::Attach(w, moved->object, Engine::FindSlot(moved->object));
+      CriticalSection section(AsObject(w));
+      if (w->handle.load(std::memory_order_relaxed) == tie::kEmpty) {
+        Engine::Attach(w, moved->object, Engine::FindSlot(moved->object));
+      } else {
+        Engine::DropStrong(moved->object);  // the wrapper was given another object meanwhile
+      }
     }
     delete moved_;
   }
@@ -75,10 +80,15 @@ void Arguments::Keep(Ref obj) {
 }
 
 TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
-  TVMFFIObject* h = UseHandle(w);
-  if (h == nullptr) return nullptr;
-  PinInFlight(h);
-  Engine::Take(w);
+  TVMFFIObject* h;
+  {
+    CriticalSection section(AsObject(w));
+    h = TakeHandle(w);
+  }
+  if (h == nullptr) {
+    SetNoHandleError(w);
+    return nullptr;
+  }
   holds_something_ = true;
   if (moved_ == nullptr) moved_ = new std::vector<std::unique_ptr<Moved>>();
   moved_->push_back(std::make_unique<Moved>(Moved{h, Ref::Borrow(AsObject(w))}));
@@ -177,11 +187,8 @@ bool SetByteArray(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   return StoreBytes(PyByteArray_AS_STRING(obj), PyByteArray_GET_SIZE(obj), out, args);
 }
 
-bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments*) {
-  TVMFFIObject* h = UseHandle(AsWrapper(obj));
-  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
-  tie::StoreObject(h, out);
-  return true;
+bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return StoreWrapper(obj, out, args);
 }
 
 bool SetContainer(PyObject* obj, TVMFFIAny* out, Arguments* args) {
@@ -484,56 +491,61 @@ Setter Resolve(PyObject* obj) {
   return SetOpaque;
 }
 
-// Types seen so far, kept alive for good. A small table in front of the map answers nearly every
-// time.
-struct SetterCache {
-  static constexpr size_t kEntries = 256;
-  struct Entry {
-    PyTypeObject* type;
-    Setter setter;
-  };
-  Entry recent[kEntries];
-  std::unordered_map<PyTypeObject*, Setter>* all;
+// Types seen so far, kept alive for good.
+struct KnownSetters {
+  ShortLock lock;
+  std::unordered_map<PyTypeObject*, Setter> by_type;
 };
-
-SetterCache* Cache() {
-  // Per thread without the GIL, so that no lock is needed.
-#ifdef Py_GIL_DISABLED
-  static thread_local SetterCache cache{};
-#else
-  static SetterCache cache{};
-#endif
-  return &cache;
+KnownSetters& Known() {
+  static auto* known = new KnownSetters();
+  return *known;
 }
 
-TVM_FFI_NO_INLINE Setter FindSetterSlow(SetterCache* cache, SetterCache::Entry* entry,
-                                        PyObject* obj) {
+// A small table in front of the map answers nearly every time. Per thread without the GIL, so that
+// it needs no lock.
+struct RecentSetter {
+  PyTypeObject* type;
+  Setter setter;
+};
+constexpr size_t kRecentSetters = 256;
+RecentSetter* RecentSetters() {
+#ifdef Py_GIL_DISABLED
+  static thread_local std::unique_ptr<RecentSetter[]> entries(new RecentSetter[kRecentSetters]());
+  return entries.get();
+#else
+  static RecentSetter entries[kRecentSetters];
+  return entries;
+#endif
+}
+
+TVM_FFI_NO_INLINE Setter FindSetterSlow(RecentSetter* entry, PyObject* obj) {
   PyTypeObject* type = Py_TYPE(obj);
-  if (cache->all == nullptr) cache->all = new std::unordered_map<PyTypeObject*, Setter>();
-  auto it = cache->all->find(type);
-  if (it == cache->all->end()) {
-    Setter setter = Resolve(obj);
-    if (setter == nullptr) return nullptr;
-    Py_INCREF(type);
-    it = cache->all->emplace(type, setter).first;
+  Setter setter = nullptr;
+  {
+    std::lock_guard<ShortLock> guard(Known().lock);
+    auto it = Known().by_type.find(type);
+    if (it != Known().by_type.end()) setter = it->second;
   }
-  *entry = {type, it->second};
-  return it->second;
+  if (setter == nullptr) {
+    setter = Resolve(obj);
+    if (setter == nullptr) return nullptr;
+    std::lock_guard<ShortLock> guard(Known().lock);
+    if (Known().by_type.emplace(type, setter).second) Py_INCREF(type);
+  }
+  *entry = {type, setter};
+  return setter;
 }
 
 inline Setter FindSetter(PyObject* obj) {
   PyTypeObject* type = Py_TYPE(obj);
-  SetterCache* cache = Cache();
-  SetterCache::Entry* entry =
-      &cache->recent[(reinterpret_cast<uintptr_t>(type) >> 5) % SetterCache::kEntries];
-  return TVM_FFI_PREDICT_TRUE(entry->type == type) ? entry->setter
-                                                   : FindSetterSlow(cache, entry, obj);
+  RecentSetter* entry = &RecentSetters()[(reinterpret_cast<uintptr_t>(type) >> 5) % kRecentSetters];
+  return TVM_FFI_PREDICT_TRUE(entry->type == type) ? entry->setter : FindSetterSlow(entry, obj);
 }
 
 PyObject* PrintDebugInfo(PyObject*, PyObject*) {
-  SetterCache* cache = Cache();
+  std::lock_guard<ShortLock> guard(Known().lock);
   PySys_WriteStdout("TVMFFIPyGetArgDispatchMapSize: %zd\n",
-                    cache->all == nullptr ? 0 : static_cast<Py_ssize_t>(cache->all->size()));
+                    static_cast<Py_ssize_t>(Known().by_type.size()));
   Py_RETURN_NONE;
 }
 

@@ -124,6 +124,7 @@ std::string DescribeWrapper(PyObject* value) {
     return TextOf(Ref::Steal(PyObject_GetAttrString(info.get(), "type_key")).get());
   }
   PyErr_Clear();
+  CriticalSection section(value);
   TVMFFIObject* h = Engine::Use(AsWrapper(value));
   return h != nullptr ? TypeKeyOf(h->type_index) : QualifiedName(value);
 }
@@ -351,9 +352,8 @@ Outcome ConvertTensor(const Node* node, PyObject* value, Result* result) {
 
 // The object of a wrapper, held. Null with an error set.
 ffi::ObjectRef HeldObject(PyObject* wrapper) {
-  TVMFFIObject* h = UseHandle(AsWrapper(wrapper));
-  if (h == nullptr) return ffi::ObjectRef(nullptr);
-  return ffi::ObjectRef(ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(h));
+  TVMFFIObject* h = HoldHandle(AsWrapper(wrapper));
+  return ffi::ObjectRef(ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(h));
 }
 
 Outcome ConvertCallable(const Node* node, PyObject* value, Result* result) {

@@ -70,7 +70,7 @@ void Runtime::Pause(int attempt) {
 // A dormant wrapper without state costs the collector nothing and gc.get_objects() does not show
 // it. Debug builds of CPython assert that a resurrected object is tracked.
 void Runtime::OnDormant(Wrapper* w) {
-  ++counters.dormant;
+  counters.dormant.Add(1);
 #ifndef Py_DEBUG
   PyTypeObject* type = Py_TYPE(AsObject(w));
   if (w->weakrefs == nullptr && (DiesByHand(type) || !HasState(type))) {
@@ -80,7 +80,7 @@ void Runtime::OnDormant(Wrapper* w) {
 }
 
 void Runtime::OnActive(Wrapper* w) {
-  --counters.dormant;
+  counters.dormant.Add(-1);
   if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
 }
 
@@ -94,29 +94,51 @@ void Runtime::OnGone(Wrapper* w) {
 
 namespace {
 
-std::vector<PyTypeObject*>& ClassTable() {
-  static auto* table = new std::vector<PyTypeObject*>();
-  return *table;
-}
+// Read without a lock. It grows by copying, and an old table stays for readers that still have it:
+// as sizes double, all of them together are no bigger than the last.
+struct ClassTable {
+  size_t size;
+  std::atomic<PyTypeObject*>* classes;
+};
+std::atomic<const ClassTable*> class_table{nullptr};
+ShortLock class_table_lock;
 PyObject* fallback_hook = nullptr;
+
+// The place of an index. With the lock held.
+std::atomic<PyTypeObject*>* ClassPlace(size_t i) {
+  const ClassTable* old = class_table.load(std::memory_order_relaxed);
+  size_t old_size = old != nullptr ? old->size : 0;
+  if (i < old_size) return &old->classes[i];
+  size_t size = old_size < 128 ? 128 : old_size;
+  while (size <= i) size *= 2;
+  auto* grown = new ClassTable{size, new std::atomic<PyTypeObject*>[size]()};
+  for (size_t k = 0; k < old_size; ++k) {
+    grown->classes[k].store(old->classes[k].load(std::memory_order_relaxed),
+                            std::memory_order_relaxed);
+  }
+  class_table.store(grown, std::memory_order_release);
+  return &grown->classes[i];
+}
 
 }  // namespace
 
 PyTypeObject* FindClassOfIndex(int32_t type_index) {
-  std::vector<PyTypeObject*>& table = ClassTable();
-  if (type_index < 0 || static_cast<size_t>(type_index) >= table.size()) return nullptr;
-  return table[static_cast<size_t>(type_index)];
+  const ClassTable* table = class_table.load(std::memory_order_acquire);
+  auto i = static_cast<size_t>(type_index);
+  if (table == nullptr || type_index < 0 || i >= table->size) return nullptr;
+  return table->classes[i].load(std::memory_order_acquire);
 }
 
 void SetClassOfIndex(int32_t type_index, PyTypeObject* cls) {
-  std::vector<PyTypeObject*>& table = ClassTable();
-  auto i = static_cast<size_t>(type_index);
-  if (i >= table.size()) table.resize(i + 1, nullptr);
   Py_XINCREF(cls);
   if (cls != nullptr) InstallDealloc(cls);
-  PyTypeObject* old = table[i];
-  table[i] = cls;
-  Py_XDECREF(old);
+  PyTypeObject* old;
+  {
+    std::lock_guard<ShortLock> guard(class_table_lock);
+    old = ClassPlace(static_cast<size_t>(type_index))->exchange(cls, std::memory_order_acq_rel);
+  }
+  // Without the GIL another thread may have just read it: a class that was replaced stays.
+  if (!kFreeThreaded) Py_XDECREF(old);
 }
 
 PyTypeObject* ClassOfIndex(int32_t type_index) {
@@ -140,12 +162,41 @@ Wrapper* AllocateWrapper(PyTypeObject* cls) {
   if (obj == nullptr) return nullptr;
   Wrapper* w = AsWrapper(obj);
   new (&w->handle) tie::Handle(tie::kEmpty);
-  ++counters.wrappers;
+  counters.wrappers.Add(1);
   if (IsFunctionClass(cls)) InitFunctionWrapper(reinterpret_cast<FunctionWrapper*>(w));
   return w;
 }
 
-void BindNew(Wrapper* w, TVMFFIObject* h) { Engine::Attach(w, h, Engine::FindOrAdopt(h)); }
+void BindNew(Wrapper* w, TVMFFIObject* h) {
+  CriticalSection section(AsObject(w));
+  while (TVM_FFI_PREDICT_FALSE(w->handle.load(std::memory_order_relaxed) != tie::kEmpty)) {
+    TVMFFIObject* old = TakeHandle(w);
+    if (old == nullptr) break;
+    Engine::DropStrong(old);  // may run Python code that binds the wrapper again
+  }
+  Engine::Attach(w, h, Engine::FindOrAdopt(h));
+}
+
+namespace {
+
+// `w` is about to lose h. Calls that borrowed it as an argument, or run it, get a reference.
+void KeepForCalls(Wrapper* w, TVMFFIObject* h) {
+  PinInFlight(h);
+  if (!IsFunctionClass(Py_TYPE(AsObject(w)))) return;
+  auto* function = reinterpret_cast<FunctionWrapper*>(w);
+  if (function->parked == nullptr) function->parked = new std::vector<TVMFFIObject*>();
+  function->parked->push_back(h);
+  Engine::AddStrong(h);
+}
+
+}  // namespace
+
+TVMFFIObject* TakeHandle(Wrapper* w) {
+  TVMFFIObject* h = Engine::Use(w);
+  if (h == nullptr) return nullptr;
+  KeepForCalls(w, h);
+  return Engine::Take(w);
+}
 
 TVMFFIObject* SetNoHandleError(Wrapper* w) {
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
@@ -219,6 +270,13 @@ void FinalizeWrapper(PyObject* self) {
   }
 }
 
+void ClearFunctionWrapper(FunctionWrapper* w) {
+  Py_CLEAR(w->dict);
+  if (w->parked == nullptr) return;
+  for (TVMFFIObject* h : *w->parked) Engine::DropStrong(h);
+  delete w->parked;
+}
+
 int ClearWrapper(PyObject* self) {
   if (IsFunctionClass(Py_TYPE(self))) Py_CLEAR(reinterpret_cast<FunctionWrapper*>(self)->dict);
   Engine::Discard(AsWrapper(self));
@@ -242,11 +300,11 @@ void DeallocWrapper(PyObject* self) {
   PyObject_GC_UnTrack(self);
   if (w->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
   Engine::Discard(w);
-  if (IsFunctionClass(type)) Py_CLEAR(reinterpret_cast<FunctionWrapper*>(self)->dict);
-  --counters.wrappers;
+  if (IsFunctionClass(type)) ClearFunctionWrapper(reinterpret_cast<FunctionWrapper*>(self));
+  counters.wrappers.Add(-1);
   // A handle is gone only if its wrapper was dormant when the object died.
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
-  if (tie::IsDead(handle) && handle != tie::kEmpty) --counters.dormant;
+  if (tie::IsDead(handle) && handle != tie::kEmpty) counters.dormant.Add(-1);
   type->tp_free(self);
   Py_DECREF(type);
   Engine::list().Drain();
@@ -258,14 +316,21 @@ PyObject* GetCHandle(PyObject* self, PyObject*) {
 }
 PyObject* GetId(PyObject* self, void*) { return GetCHandle(self, nullptr); }
 
-PyObject* GetCtypesHandle(PyObject* self, PyObject*) {
-  static PyObject* c_void_p = nullptr;
-  if (c_void_p == nullptr) {
+}  // namespace
+
+PyObject* CVoidP() {
+  static std::atomic<PyObject*> cache{nullptr};
+  return FindOnce(&cache, []() -> PyObject* {
     Ref ctypes = Ref::Steal(PyImport_ImportModule("ctypes"));
-    if (!ctypes) return nullptr;
-    c_void_p = PyObject_GetAttrString(ctypes.get(), "c_void_p");
-    if (c_void_p == nullptr) return nullptr;
-  }
+    return ctypes ? PyObject_GetAttrString(ctypes.get(), "c_void_p") : nullptr;
+  });
+}
+
+namespace {
+
+PyObject* GetCtypesHandle(PyObject* self, PyObject*) {
+  PyObject* c_void_p = CVoidP();
+  if (c_void_p == nullptr) return nullptr;
   uintptr_t handle = PeekHandle(AsWrapper(self));
   if (handle == 0) return PyObject_CallFunction(c_void_p, "O", Py_None);
   return PyObject_CallFunction(c_void_p, "K", static_cast<unsigned long long>(handle));
@@ -303,9 +368,11 @@ PyObject* MoveHandleFrom(PyObject* self, PyObject* other) {
   }
   if (self == other) Py_RETURN_NONE;
   Wrapper* from = AsWrapper(other);
+  CriticalSection2 sections(self, other);
   // A source without object leaves the target empty too.
   TVMFFIObject* h = Engine::Use(from);
   if (h == nullptr) Py_RETURN_NONE;
+  KeepForCalls(from, h);
   if (!Engine::Rebind(from, AsWrapper(self))) {
     return PyErr_Format(PyExc_ValueError, "%s object already has a C++ object",
                         Py_TYPE(self)->tp_name);
@@ -346,6 +413,7 @@ PyObject* TieState(PyObject*, PyObject* obj) {
   if (!IsWrapper(obj)) {
     return PyErr_Format(PyExc_TypeError, "expected an FFI object, got %s", Py_TYPE(obj)->tp_name);
   }
+  CriticalSection section(obj);
   uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
   if (tie::IsDormant(handle)) return PyUnicode_FromString("dormant");
   if (handle == tie::kEmpty) return PyUnicode_FromString("empty");
@@ -358,7 +426,7 @@ PyObject* TieState(PyObject*, PyObject* obj) {
 }
 
 PyObject* TieStats(PyObject*, PyObject*) {
-  int64_t wrappers = counters.wrappers, dormant = counters.dormant;
+  int64_t wrappers = counters.wrappers.Get(), dormant = counters.dormant.Get();
   return Py_BuildValue("{s:L,s:L,s:n}", "live", static_cast<long long>(wrappers - dormant),
                        "dormant", static_cast<long long>(dormant), "adopted",
                        static_cast<Py_ssize_t>(Runtime::adopted_table->size()));

@@ -46,6 +46,7 @@ struct FunctionWrapper {
   Wrapper base;
   PyObject* dict;
   vectorcallfunc vectorcall;
+  std::vector<TVMFFIObject*>* parked;  // see TakeHandle
   bool release_gil;
 };
 
@@ -81,12 +82,10 @@ inline bool IsFunctionClass(PyTypeObject* cls) {
 
 inline bool IsWrapper(PyObject* obj) { return PyObject_TypeCheck(obj, types.object); }
 
-// How many wrappers there are, for tying.stats(). Changed by attached threads only, so with the GIL
-// plain.
+// How many wrappers there are, for tying.stats().
 struct Counters {
-  using Count = std::conditional_t<kFreeThreaded, std::atomic<int64_t>, int64_t>;
-  Count wrappers{0};
-  Count dormant{0};
+  SharedCount wrappers;
+  SharedCount dormant;
 };
 extern Counters counters;
 
@@ -148,8 +147,9 @@ inline PyObject* WrapBorrowed(TVMFFIObject* h) {
   return AsObject(Engine::FetchBorrowed(h, MakeWrapper));
 }
 
-// Binds an empty wrapper made by a constructor to the new object h, whose reference it takes over.
-// If h already has another wrapper, `w` gets a reference of its own but is not handed out again.
+// Binds a wrapper to the object h that a constructor made, whose reference it takes over; what the
+// wrapper had before is let go. If h already has another wrapper, `w` gets a reference of its own
+// but is not handed out again.
 void BindNew(Wrapper* w, TVMFFIObject* h);
 
 // ---- coming from Python
@@ -165,6 +165,36 @@ inline TVMFFIObject* UseHandle(Wrapper* w) {
   TVMFFIObject* h = Engine::Promote(w);
   return h != nullptr ? h : SetNoHandleError(w);
 }
+
+// W's object with a strong reference of the caller's own, or NULL with an error set.
+inline TVMFFIObject* HoldHandle(Wrapper* w) {
+  CriticalSection section(AsObject(w));
+  TVMFFIObject* h = UseHandle(w);
+  if (h != nullptr) Engine::AddStrong(h);
+  return h;
+}
+
+// W's object for the length of a scope. With the GIL the reference of `w` is enough; without it
+// another thread may move the object away meanwhile, so the scope has one of its own.
+class Using {
+ public:
+  explicit Using(Wrapper* w) : object_(kFreeThreaded ? HoldHandle(w) : UseHandle(w)) {}
+  ~Using() {
+    if (kFreeThreaded && object_ != nullptr) Engine::DropStrong(object_);
+  }
+  Using(const Using&) = delete;
+  Using& operator=(const Using&) = delete;
+  TVMFFIObject* get() const { return object_; }  // NULL with an error set
+
+ private:
+  TVMFFIObject* object_;
+};
+
+// Takes W's strong reference out of it; NULL when it has none. In W's critical section. A
+// function's wrapper keeps one more until it dies, because calls through it hold none.
+TVMFFIObject* TakeHandle(Wrapper* w);
+// ctypes.c_void_p, borrowed, or NULL with an error set.
+PyObject* CVoidP();
 
 // The handle for display: 0 when there is none.
 inline uintptr_t PeekHandle(Wrapper* w) {
@@ -182,7 +212,8 @@ void DrainReleases();
 // ---- calls in progress without the GIL
 // -------------------------------------------------------------
 
-// C++ may be using these objects while the collector runs; it must not look inside them.
+// C++ may be using these objects while the collector runs; it must not look inside them. Only with
+// the GIL: without it the arguments of a call own a reference, which says the same.
 struct InFlight {
   const TVMFFIAny* args;
   int32_t num_args;

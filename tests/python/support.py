@@ -113,6 +113,11 @@ WAYS: dict[str, tuple[Keep, Keep]] = {
 }
 
 
+def use_count(obj: Any) -> int:
+    """Strong references to an object; the one a call without the GIL holds meanwhile is no news."""
+    return testing.object_use_count(obj) - int(FREE_THREADED)
+
+
 def collect() -> None:
     """Collect until nothing is left to do."""
     for _ in range(3):

@@ -16,6 +16,7 @@ from support import (
     collect,
     make_edges,
     make_holder,
+    use_count,
     wait_until,
     watch_death,
 )
@@ -76,7 +77,7 @@ def test_p4_first_use_pins_the_object() -> None:
     del holder
     collect()
     assert promoted.v_i64 == 5
-    assert testing.object_use_count(promoted) == 1
+    assert use_count(promoted) == 1
     del promoted
     assert watcher() is None
 

@@ -24,6 +24,7 @@ from support import (
     make_edges,
     make_holder,
     scaled,
+    use_count,
     wait_until,
     watch_death,
 )
@@ -202,12 +203,12 @@ def test_p5_dropping_a_wrapper_gives_back_its_reference() -> None:
     inner = testing.TestObjectBase()
     holder = make_holder(inner)
     other = tvm_ffi.Array([holder])
-    assert testing.object_use_count(inner) == 2
-    assert testing.object_use_count(holder) == 2
+    assert use_count(inner) == 2
+    assert use_count(holder) == 2
     del inner
-    assert testing.object_use_count(holder.value) == 2  # the field and the argument's wrapper
+    assert use_count(holder.value) == 2  # the field and the argument's wrapper
     del holder
-    assert testing.object_use_count(other[0]) == 2
+    assert use_count(other[0]) == 2
 
 
 def test_p5_reading_a_field_never_changes_a_count() -> None:
@@ -215,11 +216,11 @@ def test_p5_reading_a_field_never_changes_a_count() -> None:
     holder = make_holder(inner)
     for _ in range(100):
         _ = holder.value
-        assert testing.object_use_count(inner) == 2
+        assert use_count(inner) == 2
     read = [holder.value for _ in range(100)]
-    assert testing.object_use_count(inner) == 2
+    assert use_count(inner) == 2
     del read
-    assert testing.object_use_count(inner) == 2
+    assert use_count(inner) == 2
 
 
 def test_p5_both_halves_die_when_the_last_wrapper_goes(no_gc: None) -> None:
@@ -297,7 +298,7 @@ def test_p5_exact_counts_of_an_opaque_value() -> None:
     opaque = tvm_ffi.convert(payload)
     assert isinstance(opaque, core.OpaquePyObject)
     assert sys.getrefcount(payload) == count + 1
-    assert testing.object_use_count(opaque) == 1
+    assert use_count(opaque) == 1
     box = tvm_ffi.Array([opaque, opaque])
     assert sys.getrefcount(payload) == count + 1
     del opaque, box
@@ -321,10 +322,10 @@ def test_p5_arguments_are_given_back_after_a_call_and_after_a_failed_one() -> No
 def test_p5_exact_counts_of_nested_conversion() -> None:
     obj = tvm_ffi.convert((1, 2, 3))
     result = testing.echo([obj, {"a": 1, "b": obj}])
-    assert testing.object_use_count(result) == 1
-    assert testing.object_use_count(obj) == 3
+    assert use_count(result) == 1
+    assert use_count(obj) == 3
     inner = result[1]
-    assert testing.object_use_count(inner) == 2
+    assert use_count(inner) == 2
 
 
 def test_p5_a_wrapper_that_sleeps_is_not_pinned_by_the_collector() -> None:

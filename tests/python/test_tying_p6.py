@@ -31,15 +31,18 @@ def through_callback(owner: object) -> object:
     return tvm_ffi.convert(lambda: owner)
 
 
+class Bound:
+    """Has a method that keeps `owner` alive; free-threaded 3.13 never frees a local class."""
+
+    def __init__(self, owner: object) -> None:
+        self.owner = owner
+
+    def method(self) -> object:
+        return self.owner
+
+
 def through_bound_method(owner: object) -> object:
-    class Bound:
-        def __init__(self) -> None:
-            self.owner = owner
-
-        def method(self) -> object:
-            return self.owner
-
-    return tvm_ffi.convert(Bound().method)
+    return tvm_ffi.convert(Bound(owner).method)
 
 
 def through_nested_callback(owner: object) -> object:

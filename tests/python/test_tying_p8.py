@@ -231,11 +231,99 @@ def test_p8_list_mutation_keeps_the_list_whole(threads: int) -> None:
                 items.pop()
             assert all(0 <= item < threads for item in items[:3])
 
-    if FREE_THREADED:
-        pytest.skip("a list changed by several threads needs a lock of the user's there")
     run_threads(threads, body)
     rounds = ITERATIONS // 4
     assert len(items) == threads * (rounds - (rounds + 2) // 3)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_dict_mutation_keeps_the_dict_whole(threads: int) -> None:
+    table = tvm_ffi.Dict({-1: -1})
+
+    def body(i: int) -> None:
+        for step in range(ITERATIONS // 16):
+            key = i + threads * step
+            table[key] = testing.TestIntPair(key, i)
+            assert table[key].a == key
+            assert -1 in table
+            if step % 8 == 0:
+                assert all(isinstance(known, int) for known in table)
+            if step >= 8:
+                del table[key - 8 * threads]
+
+    run_threads(threads, body)
+    assert len(table) == 1 + 8 * threads
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_an_iterator_shared_by_threads(threads: int) -> None:
+    count = scaled(2000)
+    for box in (
+        tvm_ffi.Array([testing.TestIntPair(i, i) for i in range(count)]),
+        tvm_ffi.List([testing.TestIntPair(i, i) for i in range(count)]),
+        tvm_ffi.Map({i: testing.TestIntPair(i, i) for i in range(count)}).values(),
+        tvm_ffi.Dict({i: testing.TestIntPair(i, i) for i in range(count)}).values(),
+    ):
+        shared = iter(box)
+        seen: list[int] = []
+        run_threads(threads, lambda _, s=shared, seen=seen: seen.extend(p.a for p in s))
+        assert sorted(seen) == list(range(count))
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_a_field_is_never_torn(threads: int) -> None:
+    holder = make_edges("first text, long enough for a string of its own", None)
+
+    def body(i: int) -> None:
+        for step in range(ITERATIONS // 8):
+            if i % 2:
+                holder.v_any = f"text {step} of thread {i}, long enough for a string of its own"
+            else:
+                assert holder.v_any.endswith("long enough for a string of its own")
+
+    run_threads(threads, body)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_handles_move_while_others_use_them(threads: int) -> None:
+    """One wrapper, emptied and filled again, under the hands of threads that use its object."""
+    shared = testing.TestIntPair(1, 2)
+
+    def body(i: int) -> None:
+        for _ in range(ITERATIONS // 4):
+            try:
+                if i == 0:
+                    spare = testing.TestIntPair.__new__(testing.TestIntPair)
+                    spare.__move_handle_from__(shared)
+                    shared.__move_handle_from__(spare)
+                elif i % 2:
+                    assert testing.echo(shared).b == 2
+                else:
+                    assert shared.a == 1
+                    assert tvm_ffi.Array([shared])[0].b == 2
+            except ValueError as error:
+                assert "moved from" in str(error)
+
+    run_threads(threads, body)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_a_function_moves_while_others_call_it(threads: int) -> None:
+    shared = tvm_ffi.convert(lambda x: x + 1)
+
+    def body(i: int) -> None:
+        for _ in range(ITERATIONS // 8):
+            try:
+                if i == 0:
+                    spare = tvm_ffi.Function.__new__(tvm_ffi.Function)
+                    spare.__move_handle_from__(shared)
+                    shared.__move_handle_from__(spare)
+                else:
+                    assert shared(1) == 2
+            except ValueError as error:
+                assert "moved from" in str(error)
+
+    run_threads(threads, body)
 
 
 def test_p8_first_fetch_of_a_new_object_by_many_threads() -> None:

@@ -21,7 +21,7 @@ import tvm_ffi
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from support import SCALE, Slotted, Stateful, make_edges
+from support import SCALE, Slotted, Stateful, make_edges, use_count
 from tvm_ffi import testing, tying
 
 CLASSES = {"plain": testing.TestObjectBase, "dict": Stateful, "slots": Slotted}
@@ -273,7 +273,7 @@ class TyingMachine(RuleBasedStateMachine):
     def counts_are_exact(self) -> None:
         for value, wrapper in self.names:
             if wrapper.obj is not None:
-                assert testing.object_use_count(value) == 1 + wrapper.obj.stored
+                assert use_count(value) == 1 + wrapper.obj.stored
 
     def teardown(self) -> None:
         watchers = [watcher for watcher, _ in self.watchers]
