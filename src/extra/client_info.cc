@@ -241,14 +241,13 @@ class ClientReader {
       info_.at_least = info_.at_most = "0.1.13";
       return;
     }
-    // Registering a class leaves this in every release; the texts above then tell by absence.
+    // Registering a class leaves this in every release; then some absences tell as well.
     bool registers = HasText("__ffi_shallow_copy__");
-    bool old_stringify = info_.Imports("_ZN3tvm3ffi4json9StringifyERKNS0_3AnyENS0_8OptionalIivEE");
     if (registers && !HasText("__ffi_new__")) {
       info_.at_most = "0.1.9";
     } else if (registers && !HasText("ffi._RegisterFFIInit")) {
       info_.at_most = "0.1.10";
-    } else if (old_stringify || (registers && !HasText("ffi.EnumState"))) {
+    } else if (info_.Imports("_ZN3tvm3ffi4json9StringifyERKNS0_3AnyENS0_8OptionalIivEE")) {
       info_.at_most = "0.1.12";
     } else if (registers && !HasText("__ffi_type_final__")) {
       info_.at_most = "0.1.13.post3";

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -188,6 +189,18 @@ namespace json {
 String Stringify(const Value& value, const Optional<int>& indent) {
   return tether::JSONWriter(indent.value_or(0)).Write(value);
 }
+
+#if defined(__ELF__) && defined(__GNUC__)
+// Clients built with releases up to 0.1.12 import the function under the name of a by-value indent,
+// which was a std::optional<int> and is passed as the address of one.
+TVM_FFI_EXTRA_CXX_API String
+StringifyForOldClients(const Value& value, const std::optional<int>& indent) __asm__(
+    "_ZN3tvm3ffi4json9StringifyERKNS0_3AnyENS0_8OptionalIivEE");
+
+String StringifyForOldClients(const Value& value, const std::optional<int>& indent) {
+  return tether::JSONWriter(indent.value_or(0)).Write(value);
+}
+#endif
 
 }  // namespace json
 

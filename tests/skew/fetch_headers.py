@@ -43,27 +43,27 @@ NETWORK_TROUBLE = re.compile(
 )
 
 
-def cache_dir() -> Path:
-    return Path(os.environ.get("TETHER_CACHE", ROOT / ".cache")) / "wheels"
+def cache_dir(kind: str = "wheels") -> Path:
+    return Path(os.environ.get("TETHER_CACHE", ROOT / ".cache")) / kind
 
 
 class IndexUnreachable(Exception):
     """The package index does not answer."""
 
 
-def download(release: str, into: Path) -> Path:
+def download(release: str, into: Path, package: str = "apache-tvm-ffi") -> Path:
     """Return the wheel of `release`, downloading it when it is not in `into` yet."""
-    pattern = f"apache_tvm_ffi-{release}-*.whl"
+    pattern = f"{package.replace('-', '_')}-{release}-*.whl"
     if not any(into.glob(pattern)):
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
         command += ["--disable-pip-version-check", "--retries=2", "--timeout=30", "--quiet"]
-        command += ["--dest", str(into), f"apache-tvm-ffi=={release}"]
+        command += ["--dest", str(into), f"{package}=={release}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             output = done.stdout + done.stderr
             if NETWORK_TROUBLE.search(output):
                 raise IndexUnreachable
-            sys.exit(f"cannot download apache-tvm-ffi {release}:\n{output}")
+            sys.exit(f"cannot download {package} {release}:\n{output}")
     return next(into.glob(pattern))
 
 

@@ -8,6 +8,7 @@
 //
 //   SKEW_TAG   an identifier, unique per release    SKEW_NAME  the release as a string
 //   SKEW_MODULE_DISAGREES  set for 0.1.13, whose module functions no other release can call
+#include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/extra/module.h>
 
 #include <algorithm>
@@ -274,6 +275,11 @@ void RegisterStrings() {
            [](const Bytes& raw) { return static_cast<int64_t>(raw.size()); })
       .def((p + "any_hash").c_str(),
            [](Any value) { return static_cast<int64_t>(AnyHash()(value)); })
+      .def((p + "stringify").c_str(),
+           [](Any value, int64_t indent) {
+             return json::Stringify(value, static_cast<int>(indent));
+           })
+      .def((p + "stringify_on_one_line").c_str(), [](Any value) { return json::Stringify(value); })
       .def((p + "any_equal").c_str(), [](Any a, Any b) { return AnyEqual()(a, b); });
 }
 

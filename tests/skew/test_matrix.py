@@ -351,6 +351,12 @@ def test_strings_bytes_and_shapes_cross(client: Client, other: Client) -> None:
     assert other.shape_product(client.make_shape(3, 4)) == 12
 
 
+def test_json_of_the_runtime_through_the_client(client: Client) -> None:
+    value = {"a": [1, 2.5, None]}
+    assert client.stringify(value, 2) == '{\n  "a": [\n    1,\n    2.5,\n    null\n  ]\n}'
+    assert client.stringify_on_one_line(value) == '{"a":[1,2.5,null]}'
+
+
 def test_tensors_cross(client: Client, other: Client) -> None:
     ramp = client.make_ramp(10)
     assert other.ramp_sum(ramp) == 45.0
