@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
-__all__ = ["StreamContext", "get_raw_stream", "use_raw_stream", "use_torch_stream"]
+__all__ = ["StreamContext", "device", "get_raw_stream", "use_raw_stream", "use_torch_stream"]
 
 
 class StreamContext:

@@ -256,7 +256,7 @@ PyObject* ListPopIndex(PyObject* self, PyObject* arg) {
       item = list[at];
       list.erase(list.begin() + at);
     }
-    return FromOwnedAny(ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(item)));
+    return FromOwnedAny(ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(item)), TagOf(self));
   });
 }
 

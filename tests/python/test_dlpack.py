@@ -22,19 +22,23 @@ VIEW = GET("testing.schema_tensor_view_input")
 APPLY = GET("testing.apply")
 
 
+LEFT_BEFORE: dict[int, Any] = {}  # managed tensors of earlier tests, kept so addresses differ
+
+
 @pytest.fixture(autouse=True)
 def fresh_framework() -> Iterator[None]:
-    """Every test starts and ends with no managed tensor alive."""
+    """Every test starts afresh and counts the managed tensors that it made."""
     foreign.reset()
     collect()
-    foreign.live.clear()
+    LEFT_BEFORE.update(foreign.live)
     yield
+    LEFT_BEFORE.clear()
     foreign.reset()
 
 
 def alive() -> int:
     collect()
-    return len(foreign.live)
+    return len(foreign.live.keys() - LEFT_BEFORE.keys())
 
 
 # ---- capsules -----------------------------------------------------------------------------------
@@ -235,7 +239,7 @@ def check_refused(name: str, defect: dict[str, Any], error: type[Exception], tex
     for _ in range(2):
         with pytest.raises(error, match=text):
             from_dlpack(capsule)
-        assert foreign.name_of(capsule) == name and len(foreign.live) == 1
+        assert foreign.name_of(capsule) == name and alive() == 1
 
     class Offers:
         def __dlpack__(self) -> Any:
@@ -245,7 +249,7 @@ def check_refused(name: str, defect: dict[str, Any], error: type[Exception], tex
         for use in (from_dlpack, echo, VIEW, tvm_ffi.convert):
             with pytest.raises(error, match=text):
                 use(Offers())
-    assert len(foreign.live) == 1, "it still belongs to whoever offered it"
+    assert alive() == 1, "it still belongs to whoever offered it"
 
 
 @BOTH
