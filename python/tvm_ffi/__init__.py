@@ -48,17 +48,12 @@ if not _is_config_mode():
     _conflicts.warn_if_both_installed()
 
     try:
-        from . import core
+        from . import core as core
     except ImportError as error:
         raise ImportError(f"{error}.{_conflicts.explanation()}") from error
     from . import (
         access_path,
-        container,
-        error,
-        module,
-        registry,
         serialization,
-        stream,
         structural,
         tying,
     )
@@ -91,6 +86,7 @@ if not _is_config_mode():
     from ._dtype import uint64 as uint64
     from ._tensor import Device, DLDeviceType, Shape, Tensor, device, from_dlpack
     from .container import Array, Dict, List, Map
+    from .core import CAny as CAny
     from .core import CContainerBase as CContainerBase
     from .core import Function, Object, ObjectConvertible
     from .error import register_error
@@ -144,14 +140,11 @@ if not _is_config_mode():
         "WalkOrder",
         "WalkResult",
         "access_path",
-        "container",
         "convert",
         "convert_func",
-        "core",
         "dataclasses",
         "device",
         "dtype",
-        "error",
         "from_dlpack",
         "get_first_structural_mismatch",
         "get_global_func",
@@ -160,14 +153,11 @@ if not _is_config_mode():
         "init_ffi_api",
         "load_module",
         "method",
-        "module",
         "register_error",
         "register_global_func",
         "register_object",
-        "registry",
         "remove_global_func",
         "serialization",
-        "stream",
         "structural",
         "structural_equal",
         "structural_hash",

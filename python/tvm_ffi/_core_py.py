@@ -148,7 +148,7 @@ class ObjectConvertible:
 class PyNativeObject:
     """Mixin of classes that are a native Python value and may keep its FFI object beside it."""
 
-    __slots__: tuple[str, ...] = ()
+    __slots__: list[str] = []
     _tvm_ffi_cached_object: Any
 
     def __init_cached_object_by_constructor__(self, fconstructor: Any, *args: Any) -> None:
@@ -159,7 +159,7 @@ class PyNativeObject:
 
 
 String: Any = core._make_string_type(PyNativeObject)
-String.__slots__ = ("_tvm_ffi_cached_object",)
+String.__slots__ = ["_tvm_ffi_cached_object"]
 
 
 def _string_from_object(string_cls: Any, obj: Any) -> Any:
@@ -201,6 +201,26 @@ class Bytes(bytes, PyNativeObject):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[type[bytes], tuple[bytes]]:
         return (bytes, (bytes(self),))
+
+
+class ByteArrayArg:
+    """Bytes on their way into a C function; to the FFI they are the bytes.
+
+    >>> import tvm_ffi
+    >>> tvm_ffi.testing.echo(tvm_ffi.core.ByteArrayArg(b"abc"))
+    b'abc'
+    """
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes) -> None:
+        if not isinstance(data, bytes):
+            raise TypeError(f"expected bytes, {type(data).__name__} found")
+        self._data = data
+
+    def __tvm_ffi_value__(self) -> bytes:
+        """Return the bytes."""
+        return self._data
 
 
 # ---- reflection: what the type table says about a type ------------------------------------------
@@ -263,6 +283,15 @@ class TypeField(_Described):
     >>> [f.name for f in tvm_ffi.testing.TestIntPair.__tvm_ffi_type_info__.fields]
     ['a', 'b']
     """
+
+    c_init: bool = True
+    c_kw_only: bool = False
+    c_has_default: bool = False
+    c_repr: bool = True
+    c_compare: bool = True
+    c_hash: bool = True
+    c_structural_eq: str | None = None
+    dataclass_field: Any = None
 
     def __init__(
         self,
@@ -764,6 +793,18 @@ def _py_error(error: Any) -> BaseException:
         del exception  # this frame may end up in a traceback; it must not hold the exception
 
 
+def _extend_traceback(exception: BaseException, error: Any) -> None:
+    """Give an exception that comes back through `error` the frames it crossed since it left."""
+    if core._WITH_APPEND_BACKTRACE is not None:
+        lines = error.backtrace.splitlines(keepends=True)
+        # What it left with comes first: the text starts at the most recent call.
+        entry, known = exception.__traceback__, 0
+        while entry is not None:
+            entry, known = entry.tb_next, known + 1
+        core._WITH_APPEND_BACKTRACE(exception, "".join(lines[known:]))
+    exception.__tvm_ffi_error__ = error  # type: ignore[attr-defined]
+
+
 # ---- classes that returns are made of -----------------------------------------------------------
 
 
@@ -773,8 +814,10 @@ def _set_class_object(cls: type) -> None:
 
 
 _EXPORTS: Sequence[str] = (
+    "_extend_traceback",
     "ERROR_NAME_TO_TYPE",
     "ERROR_TYPE_TO_NAME",
+    "ByteArrayArg",
     "Bytes",
     "Object",
     "ObjectConvertible",

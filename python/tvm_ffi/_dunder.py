@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial, wraps
 
 from . import core
+from .core import TypeInfo, object_repr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,17 +21,17 @@ if TYPE_CHECKING:
 _ORDERINGS = (("__lt__", "Lt"), ("__le__", "Le"), ("__gt__", "Gt"), ("__ge__", "Ge"))
 
 
-def _chain_fields(type_info: core.TypeInfo) -> list[core.TypeField]:
+def _chain_fields(type_info: TypeInfo) -> list[core.TypeField]:
     """Return the fields of a type, those of its ancestors first."""
     fields: list[core.TypeField] = []
-    info: core.TypeInfo | None = type_info
+    info: TypeInfo | None = type_info
     while info is not None:
         fields = [*(info.fields or ()), *fields]
         info = info.parent_type_info
     return fields
 
 
-def _find_ffi_init(info: core.TypeInfo) -> Any:
+def _find_ffi_init(info: TypeInfo) -> Any:
     for method in info.methods:
         if method.name == "__ffi_init__":
             return method.func
@@ -49,7 +50,7 @@ def _pack_kwargs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
 # ---- __init__ -----------------------------------------------------------------------------------
 
 
-def _make_init_signature(type_info: core.TypeInfo) -> Signature:
+def _make_init_signature(type_info: TypeInfo) -> Signature:
     """Return the signature of the constructor: required before defaulted, keyword-only last."""
     from inspect import Parameter, Signature
 
@@ -75,7 +76,7 @@ def _init_properties(type_cls: type) -> dict[str, Callable[[Any], Any]]:
 
 
 def _init_normalization_fields(
-    type_info: core.TypeInfo,
+    type_info: TypeInfo,
 ) -> tuple[dict[int, core.TypeField], dict[str, core.TypeField]]:
     """Return the parameters that take enum payloads, by position and by name."""
     parameters = [field for field in _chain_fields(type_info) if field.c_init]
@@ -86,7 +87,7 @@ def _init_normalization_fields(
 
 
 def _keywords_to_positions(
-    type_info: core.TypeInfo,
+    type_info: TypeInfo,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]]:
     """Make the function that calls an explicit C++ constructor with keywords.
 
@@ -115,12 +116,12 @@ def _keywords_to_positions(
     return place
 
 
-def _has_explicit_init(info: core.TypeInfo) -> bool:
+def _has_explicit_init(info: TypeInfo) -> bool:
     return any(method.name == "__ffi_init__" for method in info.methods)
 
 
 def _make_init(
-    type_cls: type, type_info: core.TypeInfo, ffi_init: Any, py_class_mode: bool = False
+    type_cls: type, type_info: TypeInfo, ffi_init: Any, py_class_mode: bool = False
 ) -> Callable[..., None]:
     """Make the ``__init__`` that builds the C++ object with `ffi_init`."""
     init_properties = _init_properties(type_cls)
@@ -224,7 +225,7 @@ def _make_hash() -> Callable[[Any], int]:
     return __hash__
 
 
-def _make_copy(type_cls: type, type_info: core.TypeInfo) -> Callable[[Any], Any]:
+def _make_copy(type_cls: type, type_info: TypeInfo) -> Callable[[Any], Any]:
     shallow_copy = core._lookup_type_attr(type_info.type_index, "__ffi_shallow_copy__")
 
     def __copy__(self: Any) -> Any:
@@ -257,7 +258,7 @@ def _make_replace() -> Callable[..., Any]:
     return __replace__
 
 
-def _set_match_args(type_cls: Any, type_info: core.TypeInfo) -> None:
+def _set_match_args(type_cls: Any, type_info: TypeInfo) -> None:
     if "__match_args__" in type_cls.__dict__:
         return
     described = [field.dataclass_field for field in _chain_fields(type_info)]
@@ -302,7 +303,7 @@ def _install_dataclass_dunders(
     elif not init or issubclass(cls, core.Object):
         add("__init__", lambda: _make_init_guard(cls))
     if repr and "__repr__" not in cls.__dict__:
-        cls.__repr__ = core.object_repr
+        cls.__repr__ = object_repr
     if eq and lacks_all("__eq__", "__ne__"):
         add("__eq__", lambda: _make_comparison("ffi.RecursiveEq"))
         add("__ne__", lambda: _make_comparison("ffi.RecursiveEq", negate=True))

@@ -26,11 +26,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["register_error"]
+__all__ = ["TracebackManager", "register_error"]
 
 _FRAME_LINE = re.compile(r'File "(.+?)", line (\d+), in (.+)')
-# Functions, not their code alone: free-threaded 3.13 never frees a function.
-_function_of_frame: dict[tuple[str, int, str], types.FunctionType] = {}
 
 
 def register_error(
@@ -66,33 +64,55 @@ def _frame_template() -> Any:
     yield
 
 
-def _make_frame(filename: str, lineno: int, function: str) -> types.FrameType:
-    """Make a frame that shows as the given place in a traceback.
+class TracebackManager:
+    """Makes traceback entries for places that are not in Python code.
 
-    It belongs to a generator that never ran: such a frame has no caller, so a traceback holding it
-    keeps nobody's locals alive.
+    >>> from tvm_ffi.error import TracebackManager
+    >>> entry = TracebackManager().append_traceback(None, "solver.cc", 12, "Solve")
+    >>> entry.tb_lineno, entry.tb_frame.f_code.co_name
+    (12, 'Solve')
     """
-    key = (filename, lineno, function)
-    generator = _function_of_frame.get(key)
-    if generator is None:
-        places: dict[str, Any] = {
-            "co_filename": filename,
-            "co_name": function,
-            "co_firstlineno": lineno,
-        }
-        if hasattr(types.CodeType, "co_qualname"):
-            places["co_qualname"] = function
-        code = _frame_template.__code__.replace(**places)
-        generator = _function_of_frame[key] = types.FunctionType(code, {})
-    return generator().gi_frame
+
+    def __init__(self) -> None:
+        """Start without any known place."""
+        # Functions, not their code alone: free-threaded 3.13 never frees a function.
+        self._functions: dict[tuple[str, int, str], types.FunctionType] = {}
+
+    def _function_at(self, filename: str, lineno: int, func: str) -> types.FunctionType:
+        key = (filename, lineno, func)
+        function = self._functions.get(key)
+        if function is None:
+            places: dict[str, Any] = {
+                "co_filename": filename,
+                "co_name": func,
+                "co_firstlineno": lineno,
+            }
+            if hasattr(types.CodeType, "co_qualname"):
+                places["co_qualname"] = func
+            code = _frame_template.__code__.replace(**places)
+            function = self._functions[key] = types.FunctionType(code, {})
+        return function
+
+    def append_traceback(
+        self, tb: types.TracebackType | None, filename: str, lineno: int, func: str
+    ) -> types.TracebackType:
+        """Return an entry for the given place, in front of `tb`.
+
+        Its frame belongs to a generator that never ran: such a frame has no caller, so a traceback
+        holding it keeps nobody's locals alive.
+        """
+        frame = self._function_at(filename, lineno, func)().gi_frame
+        return types.TracebackType(tb, frame, -1, lineno)
+
+
+_TRACEBACK_MANAGER = TracebackManager()
 
 
 def _with_append_backtrace(py_error: BaseException, backtrace: str) -> BaseException:
     """Put the frames of `backtrace`, most recent call first, around the exception's traceback."""
     traceback = py_error.__traceback__
     for filename, lineno, function in _parse_backtrace(backtrace):
-        frame = _make_frame(filename, lineno, function)
-        traceback = types.TracebackType(traceback, frame, -1, lineno)
+        traceback = _TRACEBACK_MANAGER.append_traceback(traceback, filename, lineno, function)
     return py_error.with_traceback(traceback)
 
 

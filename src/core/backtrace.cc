@@ -46,10 +46,13 @@ bool StartsWithAny(std::string_view text, std::initializer_list<std::string_view
 }
 
 // Where one language calls the other; frames beyond belong to the other's own traceback.
-bool IsBoundary(const Frame& frame) {
-  return StartsWithAny(frame.symbol, {"TVMFFIFunctionCall", "slot_tp_call",
-                                      "object_is_not_callable", "_Py", "PyObject"});
+bool IsBoundary(std::string_view symbol) {
+  return StartsWithAny(
+      symbol, {"TVMFFIFunctionCall", "slot_tp_call", "object_is_not_callable", "_Py", "PyObject"});
 }
+
+// The Python frontend is a boundary too, except where it is the one that asks for the stack.
+bool IsFrontend(std::string_view symbol) { return StartsWithAny(symbol, {"tether_py::"}); }
 
 // The machinery of throwing and calling, which tells a reader nothing.
 bool IsExcluded(const Frame& frame) {
@@ -59,7 +62,8 @@ bool IsExcluded(const Frame& frame) {
     return true;
   }
   for (const char* part : {"include/tvm/ffi/error.h", "include/tvm/ffi/function_details.h",
-                           "include/tvm/ffi/function.h", "include/tvm/ffi/any.h", "include/c++/"}) {
+                           "include/tvm/ffi/function.h", "include/tvm/ffi/any.h",
+                           "include/tvm/ffi/reflection/", "include/c++/"}) {
     if (frame.file.find(part) != std::string::npos) return true;
   }
   return frame.file.empty() &&
@@ -95,7 +99,20 @@ struct LoadedLibraries {
   }
 };
 
-// Turns return addresses into frames. One address is several frames when calls were inlined there.
+// What an address means: several frames when calls were inlined there. A boundary is one as a
+// whole, whatever was inlined into it.
+struct Place {
+  std::vector<Frame> frames;
+  bool is_boundary = false;
+  bool is_frontend = false;
+
+  void Classify(std::string_view symbol) {
+    is_boundary = is_boundary || IsBoundary(symbol);
+    is_frontend = is_frontend || IsFrontend(symbol);
+  }
+};
+
+// Turns return addresses into places.
 class Symbolizer {
  public:
   static Symbolizer* Global() {
@@ -103,28 +120,31 @@ class Symbolizer {
     return symbolizer;
   }
 
-  // Calls visit(frame) for the frames of each address until it returns false.
+  // Calls visit(place) for each address until it returns false.
   template <typename Visitor>
   void Visit(const std::vector<uintptr_t>& addresses, const Visitor& visit) {
     std::lock_guard<std::mutex> lock(mutex_);
     LoadedLibraries now = LoadedLibraries::Now();
     if (now != loaded_) {
       loaded_ = now;
-      frames_.clear();
+      places_.clear();
       RenewState();
     }
     for (uintptr_t address : addresses) {
-      for (const Frame& frame : Lookup(address)) {
-        if (!visit(frame)) return;
-      }
+      if (!visit(Lookup(address))) return;
     }
   }
 
  private:
-  const std::vector<Frame>& Lookup(uintptr_t address) {
-    auto [it, is_new] = frames_.try_emplace(address);
-    if (is_new) Resolve(address, &it->second);
-    return it->second;
+  const Place& Lookup(uintptr_t address) {
+    auto [it, is_new] = places_.try_emplace(address);
+    Place& place = it->second;
+    if (!is_new) return place;
+    Resolve(address, &place.frames);
+    for (const Frame& frame : place.frames) place.Classify(frame.symbol);
+    // Line tables name a local function without its namespace; the symbol table does not.
+    place.Classify(Symbol(address));
+    return place;
   }
 
 #if TVM_FFI_USE_LIBBACKTRACE
@@ -152,15 +172,20 @@ class Symbolizer {
     }
     if (frames->empty()) frames->emplace_back();
     Frame& outermost = frames->back();
-    if (outermost.symbol.empty() && !states_.empty()) {
+    if (outermost.symbol.empty()) outermost.symbol = Symbol(address);
+  }
+
+  std::string Symbol(uintptr_t address) const {
+    std::string name;
+    if (!states_.empty()) {
       backtrace_syminfo(
           states_.back(), address,
           [](void* data, uintptr_t, const char* symbol, uintptr_t, uintptr_t) {
-            if (symbol != nullptr) static_cast<Frame*>(data)->symbol = Demangle(symbol);
+            if (symbol != nullptr) *static_cast<std::string*>(data) = Demangle(symbol);
           },
-          IgnoreError, &outermost);
+          IgnoreError, &name);
     }
-    if (outermost.symbol.empty()) outermost.symbol = DynamicSymbol(address);
+    return name.empty() ? DynamicSymbol(address) : name;
   }
 
   static void IgnoreError(void*, const char*, int) {}
@@ -171,6 +196,7 @@ class Symbolizer {
   void Resolve(uintptr_t address, std::vector<Frame>* frames) {
     frames->push_back({"", 0, DynamicSymbol(address)});
   }
+  static std::string Symbol(uintptr_t address) { return DynamicSymbol(address); }
 #endif
 
   static std::string DynamicSymbol(uintptr_t address) {
@@ -182,7 +208,7 @@ class Symbolizer {
 
   std::mutex mutex_;
   LoadedLibraries loaded_;
-  std::unordered_map<uintptr_t, std::vector<Frame>> frames_;
+  std::unordered_map<uintptr_t, Place> places_;
 };
 
 // Addresses inside the calls on this thread's stack, innermost first. Frames inside the one that
@@ -250,12 +276,18 @@ std::string Collect(const Frame* first, void* caller, bool cross_boundary) {
   Text text;
   bool skip_site = first != nullptr && !IsExcluded(*first);
   if (skip_site) text.Add(*first);
-  Symbolizer::Global()->Visit(WalkStack(caller), [&](const Frame& frame) {
-    if (text.Full() || (!cross_boundary && IsBoundary(frame))) return false;
-    if (skip_site && !IsThrowHelper(frame)) {
-      skip_site = false;
-    } else if (!IsExcluded(frame)) {
-      text.Add(frame);
+  bool is_leaving_frontend = true;
+  Symbolizer::Global()->Visit(WalkStack(caller), [&](const Place& place) {
+    if (is_leaving_frontend && place.is_frontend) return true;
+    is_leaving_frontend = false;
+    if (text.Full()) return false;
+    if (!cross_boundary && (place.is_boundary || place.is_frontend)) return false;
+    for (const Frame& frame : place.frames) {
+      if (skip_site && !IsThrowHelper(frame)) {
+        skip_site = false;
+      } else if (!IsExcluded(frame)) {
+        text.Add(frame);
+      }
     }
     return true;
   });

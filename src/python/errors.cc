@@ -196,6 +196,65 @@ ffi::Optional<ffi::Error> ErrorFromException(PyObject* exc, bool with_native_fra
   return ffi::Error(std::string(k.data, k.size), std::string(m.data, m.size), backtrace);
 }
 
+namespace {
+
+// ---- a Python exception inside an FFI error
+// ------------------------------------------------------------------------------------------
+//
+// An error made from a Python exception carries that exception as its extra context, so that the
+// next Python caller gets the very instance. Exception and error never refer to each other at the
+// same time, for the collector could not free such a cycle: on the way out the exception forgets
+// its error, on arrival the error gives the exception away.
+
+// Whether the error has the cell that this library defines. Errors of old binaries may be shorter.
+bool HasOurCell(const TVMFFIErrorCell* cell) {
+  static const auto kOurs = [] {
+    ffi::Error sample("RuntimeError", "", "");
+    TVMFFIObject* h = ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(sample);
+    return TVMFFIErrorGetCellPtr(h)->update_backtrace;
+  }();
+  return cell->update_backtrace == kOurs;
+}
+
+void CarryException(const ffi::Error& error, PyObject* exc) {
+  TVMFFIErrorCell* cell =
+      TVMFFIErrorGetCellPtr(ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(error));
+  if (!HasOurCell(cell) || cell->extra_context != nullptr) return;
+  TVMFFIObjectHandle holder = nullptr;
+  if (TVMFFIObjectCreateOpaque(exc, TypeIndex::kTVMFFIOpaquePyObject, ReleaseFromAnyThread,
+                               &holder) != 0) {
+    return;  // the error then says in words what the exception was
+  }
+  Py_INCREF(exc);
+  if (PyObject_DelAttrString(exc, kAttachedError) < 0) PyErr_Clear();
+  cell->extra_context = holder;
+}
+
+// The exception an error carries, which it then has no more; or null.
+Ref TakeException(TVMFFIErrorCell* cell) {
+  if (!HasOurCell(cell)) return nullptr;
+  auto* holder = static_cast<TVMFFIObject*>(cell->extra_context);
+  if (holder == nullptr || holder->type_index != TypeIndex::kTVMFFIOpaquePyObject) return nullptr;
+  Ref exc = Ref::Borrow(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(holder)->handle));
+  if (!PyExceptionInstance_Check(exc.get())) return nullptr;
+  cell->extra_context = nullptr;
+  TVMFFIObjectDecRef(holder);
+  return exc;
+}
+
+// Raises the exception again, with the frames it crossed since in its traceback.
+void RaiseAgain(PyObject* exc, PyObject* error) {
+  Ref extend = Ref::Steal(PyObject_GetAttrString(core_module, "_extend_traceback"));
+  Ref extended =
+      extend ? Ref::Steal(PyObject_CallFunctionObjArgs(extend.get(), exc, error, nullptr)) : Ref();
+  if (!extended) PyErr_Clear();  // frames are lost, the exception is not
+  Py_INCREF(exc);
+  PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(exc))), exc,
+                PyException_GetTraceback(exc));
+}
+
+}  // namespace
+
 PyObject* RaiseFromCall(int code) {
   TVMFFIObjectHandle handle = nullptr;
   TVMFFIErrorMoveFromRaised(&handle);
@@ -211,8 +270,13 @@ PyObject* RaiseFromCall(int code) {
     TVMFFIObjectDecRef(handle);
     return nullptr;
   }
+  Ref carried = TakeException(TVMFFIErrorGetCellPtr(handle));
   Ref error = Ref::Steal(WrapOwned(static_cast<TVMFFIObject*>(handle)));
   if (!error) return nullptr;
+  if (carried) {
+    RaiseAgain(carried.get(), error.get());
+    return nullptr;
+  }
   Ref exc = Ref::Steal(PyErrorOf(error.get(), nullptr));
   if (!exc) return nullptr;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exc.get())), exc.get());
@@ -229,6 +293,7 @@ void RaiseToCaller() {
     ffi::Optional<ffi::Error> error;
     if (exc) error = ErrorFromException(exc.get(), true);
     if (error.has_value()) {
+      CarryException(error.value(), exc.get());
       ffi::details::SetSafeCallRaised(error.value());
       return;
     }

@@ -291,7 +291,7 @@ for name, value in (("2**63", 2**63), ("-2**63-1", -(2**63) - 1), ("2**200", 2**
         lambda value=value: setattr(testing.TestObjectBase(), "v_i64", value),
         overflow,
     )
-    case(f"result {name}", lambda value=value: tvm_ffi.convert(lambda: value)(), RuntimeError)
+    case(f"result {name}", lambda value=value: tvm_ffi.convert(lambda: value)(), overflow)
 case("no argument", lambda: GET("testing.add_one")(), TypeError, "Expected 1 but got 0")
 case("two arguments", lambda: GET("testing.add_one")(1, 2), TypeError, "Expected 1 but got 2")
 case("keyword argument", lambda: testing.echo(x=1), TypeError, "'x'")
@@ -313,7 +313,7 @@ case("method of a number", lambda: testing.TestIntPair.sum(3), TypeError)
 case("surrogate argument", lambda: testing.echo("\ud800"), UnicodeEncodeError)
 case("surrogate key", lambda: Map({"\udfff": 1}), UnicodeEncodeError)
 case("surrogate lookup", lambda: Map({"a": 1})["\udfff"], UnicodeEncodeError)
-case("surrogate result", lambda: tvm_ffi.convert(lambda: "\ud800")(), RuntimeError)
+case("surrogate result", lambda: tvm_ffi.convert(lambda: "\ud800")(), UnicodeEncodeError)
 
 # ---- fields -------------------------------------------------------------------------------------
 
@@ -365,7 +365,7 @@ case(
 case(
     "constructor that raises",
     lambda: core.Object().__init_handle_by_constructor__(tvm_ffi.convert(lambda: 1 / 0)),
-    RuntimeError,
+    ZeroDivisionError,
     "division",
 )
 case("rvalue reference of a number", lambda: testing.echo(core.ObjectRValueRef(3)), TypeError)

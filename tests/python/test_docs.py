@@ -66,6 +66,7 @@ def test_examples_of_modules(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "ByteArrayArg",
         "DLDeviceType",
         "DataType",
         "Device",

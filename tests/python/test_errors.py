@@ -53,12 +53,14 @@ def test_an_unknown_kind_is_a_runtime_error_that_knows_it() -> None:
     [OverflowError("x"), NotImplementedError("x"), StopIteration("x"), ZeroDivisionError("x")],
     ids=lambda e: type(e).__name__,
 )
-def test_other_exceptions_cross_as_runtime_errors(exception: Exception) -> None:
+def test_other_exceptions_are_runtime_errors_to_cpp(exception: Exception) -> None:
     def fail() -> None:
         raise exception
 
-    with pytest.raises(RuntimeError, match="x"):
+    with pytest.raises(type(exception), match="x") as caught:
         testing.apply(fail)
+    assert caught.value is exception
+    assert caught.value.__tvm_ffi_error__.kind == "RuntimeError"  # type: ignore[attr-defined]
 
 
 def test_registered_kinds() -> None:
@@ -288,8 +290,9 @@ def test_an_exception_whose_text_fails_still_crosses() -> None:
     def fail() -> None:
         raise Silent
 
-    with pytest.raises(RuntimeError):
+    with pytest.raises(Silent) as caught:
         testing.apply(fail)
+    assert "failed" in caught.value.__tvm_ffi_error__.message  # type: ignore[attr-defined]
 
 
 def test_an_exception_in_a_callback_of_a_callback() -> None:

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Python exception that crosses C++ is the same exception on the other side."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+import weakref
+from typing import Any
+
+import pytest
+import tvm_ffi
+from support import Payload, grows_every_time, run_threads, scaled
+from tvm_ffi import core, testing
+
+
+class Custom(ValueError):
+    """Has state that no message carries."""
+
+    def __init__(self, code: int, detail: str) -> None:
+        super().__init__(code, detail)
+        self.code = code
+
+
+def cross(raiser: Any, *args: Any) -> BaseException:
+    """Return what arrives when `raiser` fails behind C++."""
+    try:
+        testing.apply(raiser, *args)
+    except BaseException as exception:
+        return exception
+    raise AssertionError("nothing was raised")
+
+
+# ---- the instance ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [
+        ValueError("x"),
+        KeyError("k"),
+        Custom(3, "x"),
+        OSError(2, "no such file"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
+        StopIteration(3),
+        KeyboardInterrupt(),
+        SystemExit(2),
+        GeneratorExit(),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_the_instance_arrives_itself(exception: BaseException) -> None:
+    def fail() -> None:
+        raise exception
+
+    assert cross(fail) is exception
+    assert cross(lambda: testing.apply(fail)) is exception
+
+
+def test_causes_and_contexts_arrive() -> None:
+    def fail() -> None:
+        try:
+            raise KeyError("first")
+        except KeyError as cause:
+            raise Custom(7, "second") from cause
+
+    arrived = cross(fail)
+    assert isinstance(arrived, Custom)
+    assert arrived.code == 7
+    assert isinstance(arrived.__cause__, KeyError)
+    assert arrived.__context__ is arrived.__cause__
+
+    def handle() -> None:
+        try:
+            testing.apply(fail)
+        except Custom as inner:
+            raise RuntimeError("outer") from inner
+
+    arrived = cross(handle)
+    assert isinstance(arrived, RuntimeError)
+    assert isinstance(arrived.__cause__, Custom)
+    assert isinstance(arrived.__cause__.__cause__, KeyError)
+
+
+def test_notes_arrive() -> None:
+    if sys.version_info < (3, 11):
+        pytest.skip("exceptions have no notes before Python 3.11")
+
+    def fail() -> None:
+        error = ValueError("x")
+        error.add_note("look here")
+        raise error
+
+    assert cross(fail).__notes__ == ["look here"]
+
+
+def test_one_ffi_error_all_the_way() -> None:
+    seen = []
+
+    def inner() -> None:
+        testing.test_raise_error("ValueError", "from C++")
+
+    def middle() -> None:
+        try:
+            testing.apply(inner)
+        except ValueError as exception:
+            seen.append((exception, exception.__tvm_ffi_error__))  # type: ignore[attr-defined]
+            raise
+
+    arrived: Any = cross(middle)
+    (exception, ffi_error), *rest = seen
+    assert not rest
+    assert arrived is exception
+    assert arrived.__tvm_ffi_error__ is ffi_error
+    assert (ffi_error.kind, ffi_error.message) == ("ValueError", "from C++")
+    assert ffi_error.extra_context is None
+
+
+def test_an_exception_can_cross_again_and_again() -> None:
+    error = ValueError("x")
+
+    def fail() -> None:
+        raise error
+
+    for _ in range(5):
+        error.__traceback__ = None
+        assert cross(fail) is error
+
+
+# ---- the traceback --------------------------------------------------------------------------
+
+
+def names(exception: BaseException) -> list[str]:
+    """Return the functions of the traceback, outermost first, without C++ signatures."""
+    found = traceback.extract_tb(exception.__traceback__)
+    return [frame.name.split("(")[0].rsplit("::", 1)[-1] for frame in found]
+
+
+def test_one_traceback_through_both_languages() -> None:
+    def inner() -> None:
+        raise Custom(1, "x")
+
+    def middle() -> None:
+        testing.apply(inner)
+
+    arrived = cross(middle)
+    assert names(arrived) == ["cross", "TestApply", "middle", "TestApply", "inner"]
+    places = traceback.extract_tb(arrived.__traceback__)
+    assert places[1].filename.endswith(".cc")
+    assert (places[1].lineno or 0) > 0
+
+
+def test_an_error_of_cpp_has_its_frames_last() -> None:
+    arrived = cross(lambda: testing.test_raise_error("ValueError", "x"))
+    assert names(arrived) == ["cross", "TestApply", "<lambda>", "TestRaiseError"]
+
+
+def test_the_text_is_the_traceback_backwards() -> None:
+    def inner() -> None:
+        raise ValueError("x")
+
+    arrived: Any = cross(lambda: testing.apply(inner))
+    text = arrived.__tvm_ffi_error__.backtrace
+    order = [text.index(name) for name in ("in inner", "TestApply", "in <lambda>")]
+    assert order == sorted(order)
+    assert text.count("TestApply") == 2
+    assert "tether_py" not in text
+    assert "ceval" not in text
+
+
+def test_no_frame_of_the_machinery_shows() -> None:
+    arrived = cross(lambda: testing.create_object("testing.TestIntPair", a="x"))
+    for frame in traceback.extract_tb(arrived.__traceback__):
+        assert "src/python/" not in frame.filename
+        assert "ffi/reflection/" not in frame.filename
+        assert "Python/" not in frame.filename
+
+
+def test_frames_do_not_pile_up_when_one_exception_is_raised_often() -> None:
+    error = ValueError("x")
+
+    def fail() -> None:
+        raise error.with_traceback(None)
+
+    lengths = {len(names(cross(fail))) for _ in range(10)}
+    assert lengths == {3}
+
+
+# ---- nothing is kept alive ------------------------------------------------------------------
+
+
+def test_arguments_and_locals_die_with_the_handler(no_gc: None) -> None:
+    died = []
+
+    def fail(argument: Any) -> None:
+        local = Payload()
+        died.append(weakref.ref(local))
+        raise Custom(1, "x")
+
+    def caller() -> None:
+        argument = Payload()
+        died.append(weakref.ref(argument))
+        try:
+            testing.apply(lambda x: testing.apply(fail, x), argument)
+        except Custom:
+            pass
+
+    caller()
+    assert len(died) == 2
+    assert [ref() for ref in died] == [None, None]
+
+
+def test_an_exception_nobody_in_python_sees_dies_with_its_error(no_gc: None) -> None:
+    """C++ that swallows an error frees the exception, and what its frames hold."""
+    died = []
+
+    class Own(Exception):
+        pass
+
+    def fail() -> None:
+        local = Payload()
+        error = Own()
+        died.extend([weakref.ref(local), weakref.ref(error)])
+        try:
+            raise error
+        finally:
+            del error
+
+    function = tvm_ffi.convert(fail)
+    library = tvm_ffi.LIB
+    result = (ctypes.c_int64 * 2)()
+    for _ in range(3):
+        died.clear()
+        code = library.TVMFFIFunctionCall(
+            ctypes.c_void_p(function.__chandle__()), None, 0, ctypes.byref(result)
+        )
+        assert code == -1
+        raised = ctypes.c_void_p()
+        library.TVMFFIErrorMoveFromRaised(ctypes.byref(raised))
+        assert died[1]() is not None
+        library.TVMFFIObjectDecRef(raised)
+        assert [ref() for ref in died] == [None, None]
+
+
+def test_an_exception_that_comes_from_the_ffi_dies_too(no_gc: None) -> None:
+    """The exception refers to its error, so the error must not refer back."""
+    died = []
+
+    class Own(Exception):
+        pass
+
+    def fail() -> None:
+        raise Own
+
+    def again() -> None:
+        try:
+            testing.apply(fail)
+        except Own as error:
+            died.append(weakref.ref(error))
+            raise
+
+    for _ in range(3):
+        try:
+            testing.apply(again)
+        except Own:
+            pass
+        assert died.pop()() is None
+
+
+def test_errors_leave_no_memory_behind() -> None:
+    def fail() -> None:
+        raise Custom(1, "x" * 1000)
+
+    def repeat() -> None:
+        for _ in range(scaled(2000)):
+            cross(fail)
+
+    assert not grows_every_time(repeat, slack=200_000)
+
+
+def test_threads_raise_at_once() -> None:
+    def body(i: int) -> None:
+        error = Custom(i, "x")
+
+        def fail() -> None:
+            raise error.with_traceback(None)
+
+        for _ in range(scaled(300)):
+            assert cross(fail) is error
+
+    run_threads(4, body)
+
+
+# ---- signals --------------------------------------------------------------------------------
+
+
+def interrupt_soon(seconds: float = 0.1) -> threading.Timer:
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+def test_ctrl_c_ends_a_long_call() -> None:
+    started = time.monotonic()
+    timer = interrupt_soon()
+    with pytest.raises(KeyboardInterrupt):
+        tvm_ffi.get_global_func("testing.run_check_signal")(30)
+    timer.join()
+    assert time.monotonic() - started < 20
+    assert tvm_ffi.get_global_func("testing.add_one")(1) == 2
+
+
+def test_ctrl_c_inside_a_callback_arrives() -> None:
+    def loop() -> None:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            pass
+
+    timer = interrupt_soon()
+    with pytest.raises(KeyboardInterrupt):
+        testing.apply(loop)
+    timer.join()
+
+
+def test_a_signal_handler_may_raise_anything() -> None:
+    class Alarm(Exception):
+        pass
+
+    def on_signal(number: int, frame: Any) -> None:
+        raise Alarm
+
+    before = signal.signal(signal.SIGINT, on_signal)
+    timer = interrupt_soon()
+    try:
+        with pytest.raises(Alarm):
+            tvm_ffi.get_global_func("testing.run_check_signal")(30)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert core.Error("A", "b", "c").kind == "A"
