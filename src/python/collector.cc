@@ -6,6 +6,13 @@
 // traversed by the subtracting visitor, H's other strong references are added to what W has. And
 // where W is the only owner of H, the objects that H's memory holds are W's to report; each such
 // edge takes one away again.
+//
+// Objects that refer to each other through C++ memory alone have dormant wrappers, and no Python
+// reference is left to break the ring at. Objects of classes defined in Python, lists and dicts are
+// therefore looked into when they are shared or their wrapper is dormant, too, and a ring that
+// turns out to be garbage is broken by emptying them. That is done only in a collection that found
+// no call without the GIL in progress, and never to other C++ classes, whose destructors may rely
+// on their members.
 #include "wrapper.h"
 
 #include <tvm/ffi/container/dict.h>
@@ -14,6 +21,9 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/accessor.h>
 
+#include <cstring>
+#include <iterator>
+#include <unordered_set>
 #include <vector>
 
 #include "convert.h"
@@ -55,6 +65,62 @@ uint64_t CombinedCount(TVMFFIObject* h) {
 bool IsSoleOwned(TVMFFIObject* h) {
   return CombinedCount(h) == ffi::details::kCombinedRefCountBothOne;
 }
+
+uint64_t StrongCount(TVMFFIObject* h) {
+  return CombinedCount(h) & ffi::details::kCombinedRefCountMaskUInt32;
+}
+bool HasWeakReferences(TVMFFIObject* h) { return CombinedCount(h) >> 32 != 1; }
+
+// ---- objects that can be emptied
+// ---------------------------------------------------------------------------
+
+bool HoldsReferences(const TVMFFIFieldInfo* field) {
+  return (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0 &&
+         (field->field_static_type_index >= ffi::TypeIndex::kTVMFFIObject ||
+          field->field_static_type_index == ffi::TypeIndex::kTVMFFIAny);
+}
+
+bool ComputeCanBeEmptied(int32_t type_index) {
+  if (type_index == ffi::TypeIndex::kTVMFFIList || type_index == ffi::TypeIndex::kTVMFFIDict) {
+    return true;
+  }
+  static const ffi::reflection::TypeAttrColumn layouts("__tether_py_class_layout__");
+  if (layouts[type_index] == nullptr) return false;
+  bool holds = false;
+  ffi::reflection::ForEachFieldInfoWithEarlyStop(
+      TVMFFIGetTypeInfo(type_index),
+      [&](const TVMFFIFieldInfo* field) { return holds = HoldsReferences(field); });
+  return holds;
+}
+
+// Drops everything that h refers to. What it refers to may die and run Python code.
+void Empty(TVMFFIObject* h) {
+  using ffi::details::ObjectUnsafe;
+  if (h->type_index == ffi::TypeIndex::kTVMFFIList) {
+    return ObjectUnsafe::RawObjectPtrFromUnowned<ffi::ListObj>(h)->clear();
+  }
+  if (h->type_index == ffi::TypeIndex::kTVMFFIDict) {
+    return ObjectUnsafe::RawObjectPtrFromUnowned<ffi::DictObj>(h)->clear();
+  }
+  ffi::reflection::ForEachFieldInfo(
+      TVMFFIGetTypeInfo(h->type_index), [h](const TVMFFIFieldInfo* field) {
+        if (!HoldsReferences(field)) return;
+        char* address = reinterpret_cast<char*>(h) + field->offset;
+        // Moved out first: the storage is empty before anything can look at it again.
+        if (field->field_static_type_index == ffi::TypeIndex::kTVMFFIAny) {
+          ffi::Any old = std::move(*reinterpret_cast<ffi::Any*>(address));
+        } else {
+          auto old = std::move(*reinterpret_cast<ffi::ObjectPtr<ffi::Object>*>(address));
+        }
+      });
+}
+
+// The collection in progress.
+struct Collection {
+  bool looks_into_shared = false;
+  // Objects of dormant wrappers that were looked into; held until it is over.
+  std::unordered_set<TVMFFIObject*> pins;
+} collection;
 
 // The wrapper of h if the collector knows it.
 PyObject* TrackedWrapper(TVMFFIObject* h) {
@@ -132,12 +198,12 @@ class EdgeWalk {
     int result = 0;
     ffi::reflection::ForEachFieldInfoWithEarlyStop(
         TVMFFIGetTypeInfo(h->type_index), [&](const TVMFFIFieldInfo* field) {
-          if ((field->flags & kTVMFFIFieldFlagBitMaskPlain) == 0) return false;
+          if (!HoldsReferences(field)) return false;
           char* address = reinterpret_cast<char*>(h) + field->offset;
-          if (field->field_static_type_index >= ffi::TypeIndex::kTVMFFIObject) {
-            result = Edge(*reinterpret_cast<TVMFFIObject**>(address));
-          } else if (field->field_static_type_index == ffi::TypeIndex::kTVMFFIAny) {
+          if (field->field_static_type_index == ffi::TypeIndex::kTVMFFIAny) {
             result = Edge(*reinterpret_cast<TVMFFIAny*>(address));
+          } else {
+            result = Edge(*reinterpret_cast<TVMFFIObject**>(address));
           }
           return result != 0;
         });
@@ -149,7 +215,82 @@ class EdgeWalk {
   std::vector<TVMFFIObject*> pending_;
 };
 
+bool LooksInto(TVMFFIObject* h) {
+  if (IsSoleOwned(h)) return !IsInFlight(h);
+  return collection.looks_into_shared && !HasWeakReferences(h) && CanBeEmptied(h->type_index);
+}
+
+// Counts the references to the object of a dormant wrapper, and holds it while it is looked into.
+// NULL if it is not to be looked into.
+TVMFFIObject* ObjectOfDormant(PyObject* self, bool counts) {
+  TVMFFIObject* found = nullptr;
+  Engine::PeekDormant(AsWrapper(self), [&](TVMFFIObject* h) {
+    bool is_pinned = collection.pins.count(h) != 0;
+    if (counts) {
+      // The word's one reference stands for one of C++'s; the others count too.
+      uint64_t strong = StrongCount(h) - (is_pinned ? 1 : 0);
+      if (strong > 1) AddGCRefs(self, static_cast<Py_ssize_t>(strong - 1));
+    }
+    bool may_pin = counts && collection.looks_into_shared && !HasWeakReferences(h) &&
+                   CanBeEmptied(h->type_index);
+    if (is_pinned || (may_pin && Engine::AddStrongIfAlive(h))) found = h;
+  });
+  if (found != nullptr) collection.pins.insert(found);
+  return found;
+}
+
+PyObject* OnCollection(PyObject*, PyObject* args) {
+  const char* phase;
+  PyObject* info;
+  if (!PyArg_ParseTuple(args, "sO", &phase, &info)) return nullptr;
+  bool begins = std::strcmp(phase, "start") == 0;
+  // Where rule A does not hold, nothing says which references are found.
+  collection.looks_into_shared =
+      begins && subtracting_visitor != nullptr && !IsFinalizing() && flights.next == &flights;
+  if (begins) Py_RETURN_NONE;
+  std::unordered_set<TVMFFIObject*> pins;
+  pins.swap(collection.pins);
+  for (TVMFFIObject* h : pins) Engine::DropStrong(h);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef on_collection = {"_on_collection", OnCollection, METH_VARARGS, nullptr};
+
+// So that a collection is known to begin and to end.
+bool WatchCollections(PyObject* gc) {
+  Ref callback = Ref::Steal(PyCFunction_New(&on_collection, nullptr));
+  Ref callbacks = Ref::Steal(PyObject_GetAttrString(gc, "callbacks"));
+  return callback && callbacks && PyList_Append(callbacks.get(), callback.get()) == 0;
+}
+
 }  // namespace
+
+bool CanBeEmptied(int32_t type_index) {
+  // 0 for a type not asked about yet.
+  static std::atomic<uint8_t> answers[1 << 14];
+  if (static_cast<size_t>(type_index) >= std::size(answers)) return false;
+  uint8_t answer = answers[type_index].load(std::memory_order_relaxed);
+  if (TVM_FFI_PREDICT_FALSE(answer == 0)) {
+    answer = ComputeCanBeEmptied(type_index) ? 1 : 2;
+    answers[type_index].store(answer, std::memory_order_relaxed);
+  }
+  return answer == 1;
+}
+
+void BreakRing(PyObject* self) {
+  uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
+  TVMFFIObject* h = nullptr;
+  if (tie::IsUsable(handle)) {
+    h = tie::ObjectOf(handle);
+    if (StrongCount(h) == 1) return;  // dies with its wrapper
+  } else if (tie::IsDormant(handle)) {
+    h = ObjectOfDormant(self, false);
+  }
+  if (h == nullptr || !collection.looks_into_shared || !CanBeEmptied(h->type_index)) return;
+  Engine::AddStrong(h);
+  Empty(h);
+  Engine::DropStrong(h);
+}
 
 void EnterFlight(InFlight* flight) {
   if (kFreeThreaded) return;
@@ -194,17 +335,13 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
   uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
   if (tie::IsUsable(handle)) {
     TVMFFIObject* h = tie::ObjectOf(handle);
-    uint64_t strong = CombinedCount(h) & ffi::details::kCombinedRefCountMaskUInt32;
+    uint64_t strong = StrongCount(h);
     if (counts && strong > 1) AddGCRefs(self, static_cast<Py_ssize_t>(strong - 1));
-    if (IsSoleOwned(h) && !IsInFlight(h)) return EdgeWalk(visit, arg).Run(h);
-  } else if (tie::IsDormant(handle) && counts) {
-    // The word's one reference stands for one of C++'s; the others count too.
-    Engine::PeekDormant(AsWrapper(self), [self](TVMFFIObject* h) {
-      uint64_t strong = CombinedCount(h) & ffi::details::kCombinedRefCountMaskUInt32;
-      if (strong > 1) AddGCRefs(self, static_cast<Py_ssize_t>(strong - 1));
-    });
+    return LooksInto(h) ? EdgeWalk(visit, arg).Run(h) : 0;
   }
-  return 0;
+  if (!tie::IsDormant(handle)) return 0;
+  TVMFFIObject* h = ObjectOfDormant(self, counts);
+  return h != nullptr ? EdgeWalk(visit, arg).Run(h) : 0;
 }
 
 // Learns the visitor in a collection of young objects, then checks on a garbage cycle that the rule
@@ -239,7 +376,7 @@ bool LearnCollector() {
     // Another collector than the ones known: cycles with shared objects then lose weak references.
     subtracting_visitor = nullptr;
   }
-  return true;
+  return WatchCollections(gc.get());
 }
 
 }  // namespace tether_py

@@ -67,13 +67,16 @@ void Runtime::Pause(int attempt) {
   Py_END_ALLOW_THREADS;
 }
 
-// A dormant wrapper without state costs the collector nothing and gc.get_objects() does not show
-// it. Debug builds of CPython assert that a resurrected object is tracked.
+// A dormant wrapper that has no state, and whose object cannot be part of a ring, costs the
+// collector nothing and gc.get_objects() does not show it. Debug builds of CPython assert that a
+// resurrected object is tracked.
 void Runtime::OnDormant(Wrapper* w) {
   counters.dormant.Add(1);
 #ifndef Py_DEBUG
   PyTypeObject* type = Py_TYPE(AsObject(w));
-  if (w->weakrefs == nullptr && (DiesByHand(type) || !HasState(type))) {
+  TVMFFIObject* h = tie::ObjectOf(w->handle.load(std::memory_order_relaxed));
+  if (w->weakrefs == nullptr && (DiesByHand(type) || !HasState(type)) &&
+      !CanBeEmptied(h->type_index)) {
     PyObject_GC_UnTrack(AsObject(w));
   }
 #endif
@@ -279,6 +282,7 @@ void ClearFunctionWrapper(FunctionWrapper* w) {
 
 int ClearWrapper(PyObject* self) {
   if (IsFunctionClass(Py_TYPE(self))) Py_CLEAR(reinterpret_cast<FunctionWrapper*>(self)->dict);
+  BreakRing(self);
   Engine::Discard(AsWrapper(self));
   return 0;
 }

@@ -227,6 +227,11 @@ void LeaveFlight(InFlight* flight);
 void PinInFlight(TVMFFIObject* h);
 
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg);
+// Whether objects of the type may be emptied to break a ring of garbage: their dormant wrappers
+// stay visible to the collector.
+bool CanBeEmptied(int32_t type_index);
+// From the collector: the wrapper is garbage, and so is its object.
+void BreakRing(PyObject* self);
 bool LearnCollector();  // at import: false with an error set
 
 int InitWrapperTypes(PyObject* module);

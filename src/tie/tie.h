@@ -60,7 +60,7 @@ template <typename R>
 class Tie : private TieSteps<R> {
  public:
   using Wrapper = typename R::Wrapper;
-  using TieSteps<R>::AddStrong, TieSteps<R>::DropStrong;
+  using TieSteps<R>::AddStrong, TieSteps<R>::AddStrongIfAlive, TieSteps<R>::DropStrong;
 
   // ---- where the word is ----------------------------------------------------------------------
 
@@ -338,8 +338,8 @@ class Tie : private TieSteps<R> {
  private:
   using At = Access<R>;
   using Steps = TieSteps<R>;
-  using Steps::AddStrongIfAlive, Steps::IsSoleOwner, Steps::WrapperOf;
   using Steps::Broken, Steps::Inactive, Steps::IsActive, Steps::IsResurrectionOver;
+  using Steps::IsSoleOwner, Steps::WrapperOf;
   using Steps::Lock, Steps::LockDormant, Steps::Publish, Steps::SwapDormant, Steps::Unlock,
       Steps::UnlockDormant;
 
