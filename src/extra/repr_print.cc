@@ -359,7 +359,10 @@ bool AddressesWanted() {
 }  // namespace tether
 
 String ReprPrint(const Any& value) {
-  return String(tether::ReprWalk(tether::AddressesWanted()).Run(value));
+  std::string text = tether::ReprWalk(tether::AddressesWanted()).Run(value);
+  // Short text fits into the value; a string that is taken over is always an object.
+  if (text.size() <= 7) return String(text.data(), text.size());
+  return String(std::move(text));
 }
 
 TVM_FFI_STATIC_INIT_BLOCK() {

@@ -47,6 +47,11 @@ bool Uses(const InFlight* flight, TVMFFIObject* h) {
   return false;
 }
 
+// Without the GIL only their number is known.
+std::atomic<int64_t> flight_count{0};
+
+bool IsAnyInFlight() { return flights.next != &flights || flight_count.load() != 0; }
+
 bool IsInFlight(TVMFFIObject* h) {
   // Threads that came back too late died with their flights, whose memory is gone.
   if (IsFinalizing()) return true;
@@ -117,10 +122,17 @@ void Empty(TVMFFIObject* h) {
 
 // The collection in progress.
 struct Collection {
-  bool looks_into_shared = false;
+  bool is_running = false;
   // Objects of dormant wrappers that were looked into; held until it is over.
   std::unordered_set<TVMFFIObject*> pins;
 } collection;
+
+// Whether a shared object may be looked into now. Where the visitor is not known, nothing counts
+// the references that are not found.
+bool LooksIntoShared(TVMFFIObject* h) {
+  return collection.is_running && subtracting_visitor != nullptr && !IsAnyInFlight() &&
+         !HasWeakReferences(h) && CanBeEmptied(h->type_index);
+}
 
 // The wrapper of h if the collector knows it.
 PyObject* TrackedWrapper(TVMFFIObject* h) {
@@ -215,10 +227,7 @@ class EdgeWalk {
   std::vector<TVMFFIObject*> pending_;
 };
 
-bool LooksInto(TVMFFIObject* h) {
-  if (IsSoleOwned(h)) return !IsInFlight(h);
-  return collection.looks_into_shared && !HasWeakReferences(h) && CanBeEmptied(h->type_index);
-}
+bool LooksInto(TVMFFIObject* h) { return IsSoleOwned(h) ? !IsInFlight(h) : LooksIntoShared(h); }
 
 // Counts the references to the object of a dormant wrapper, and holds it while it is looked into.
 // NULL if it is not to be looked into.
@@ -231,8 +240,7 @@ TVMFFIObject* ObjectOfDormant(PyObject* self, bool counts) {
       uint64_t strong = StrongCount(h) - (is_pinned ? 1 : 0);
       if (strong > 1) AddGCRefs(self, static_cast<Py_ssize_t>(strong - 1));
     }
-    bool may_pin = counts && collection.looks_into_shared && !HasWeakReferences(h) &&
-                   CanBeEmptied(h->type_index);
+    bool may_pin = counts && LooksIntoShared(h);
     if (is_pinned || (may_pin && Engine::AddStrongIfAlive(h))) found = h;
   });
   if (found != nullptr) collection.pins.insert(found);
@@ -243,11 +251,8 @@ PyObject* OnCollection(PyObject*, PyObject* args) {
   const char* phase;
   PyObject* info;
   if (!PyArg_ParseTuple(args, "sO", &phase, &info)) return nullptr;
-  bool begins = std::strcmp(phase, "start") == 0;
-  // Where rule A does not hold, nothing says which references are found.
-  collection.looks_into_shared =
-      begins && subtracting_visitor != nullptr && !IsFinalizing() && flights.next == &flights;
-  if (begins) Py_RETURN_NONE;
+  collection.is_running = std::strcmp(phase, "start") == 0 && !IsFinalizing();
+  if (collection.is_running) Py_RETURN_NONE;
   std::unordered_set<TVMFFIObject*> pins;
   pins.swap(collection.pins);
   for (TVMFFIObject* h : pins) Engine::DropStrong(h);
@@ -286,14 +291,17 @@ void BreakRing(PyObject* self) {
   } else if (tie::IsDormant(handle)) {
     h = ObjectOfDormant(self, false);
   }
-  if (h == nullptr || !collection.looks_into_shared || !CanBeEmptied(h->type_index)) return;
+  if (h == nullptr || !collection.is_running || !CanBeEmptied(h->type_index)) return;
   Engine::AddStrong(h);
   Empty(h);
   Engine::DropStrong(h);
 }
 
 void EnterFlight(InFlight* flight) {
-  if (kFreeThreaded) return;
+  if (kFreeThreaded) {
+    ++flight_count;
+    return;
+  }
   flight->pins = nullptr;
   if (TVM_FFI_PREDICT_FALSE(IsFinalizing())) {  // alone, and the list is not to be touched
     flight->prev = flight->next = flight;
@@ -306,7 +314,10 @@ void EnterFlight(InFlight* flight) {
 }
 
 void LeaveFlight(InFlight* flight) {
-  if (kFreeThreaded) return;
+  if (kFreeThreaded) {
+    --flight_count;
+    return;
+  }
   flight->prev->next = flight->next;
   flight->next->prev = flight->prev;
   if (flight->pins == nullptr) return;

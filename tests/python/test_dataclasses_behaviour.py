@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import tvm_ffi
-from support import fresh_key
+from support import fresh_key, use_count
 from tvm_ffi import _ffi_api, core, testing
 from tvm_ffi.dataclasses import (
     KW_ONLY,
@@ -332,8 +332,7 @@ def test_many_copies_leave_nothing_behind() -> None:
         copy.deepcopy(made)
         copy.copy(made)
         Outer(1, 2.0, "s", True, target)
-    gc.collect()
-    assert testing.object_use_count(target) == 2
+    assert use_count(target) == 2
 
 
 # ---- pickle and JSON ----------------------------------------------------------------------------

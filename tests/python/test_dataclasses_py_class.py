@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import pytest
 import tvm_ffi
-from support import fresh_key
+from support import fresh_key, use_count
 from tvm_ffi import core, testing
 from tvm_ffi.dataclasses import (
     KW_ONLY,
@@ -797,27 +797,22 @@ def test_a_child_of_a_cxx_class_has_its_fields_and_methods() -> None:
     assert isinstance(made, testing.TestObjectBase)
 
 
-def count(obj: Any) -> int:
-    gc.collect()
-    return testing.object_use_count(obj)
-
-
 def test_reference_counts_with_a_native_parent_are_exact() -> None:
     @py_class(fresh_key())
     class Child(testing.TestObjectPtrHolder):
         extra: int
 
     target = testing.TestObjectDerived({"k": 1}, [2], v_i64=7)
-    assert count(target) == 1
+    assert use_count(target) == 1
     child = Child(target, 1)
     assert child.value is target
-    assert count(target) == 2
+    assert use_count(target) == 2
     shallow = copy.copy(child)
-    assert count(target) == 3
+    assert use_count(target) == 3
     del shallow
-    assert count(target) == 2
+    assert use_count(target) == 2
     deep = copy.deepcopy(child)
-    assert count(target) == 2
+    assert use_count(target) == 2
     assert type(deep.value) is testing.TestObjectDerived
     assert deep.value is not target
     assert (deep.value.v_i64, dict(deep.value.v_map), list(deep.value.v_array)) == (
@@ -826,36 +821,36 @@ def test_reference_counts_with_a_native_parent_are_exact() -> None:
         [2],
     )
     del child, deep
-    assert count(target) == 1
+    assert use_count(target) == 1
 
 
 def test_reference_counts_of_a_native_holder() -> None:
     target = testing.TestObjectBase()
     holder = testing.TestObjectPtrHolder(target)
-    assert count(target) == 2
+    assert use_count(target) == 2
     stored = holder.value
     assert stored is target
-    assert count(target) == 2
+    assert use_count(target) == 2
     del stored
     with pytest.raises(TypeError, match=r"Cannot convert from type `None` to `testing.TestObj"):
         holder.value = None
     assert holder.value is target
     holder.optional_value = target
     assert holder.optional_value is target
-    assert count(target) == 3
+    assert use_count(target) == 3
     holder.optional_value = None
     assert holder.optional_value is None
-    assert count(target) == 2
+    assert use_count(target) == 2
     replacement = testing.TestObjectBase()
     holder.value = replacement
-    assert (count(replacement), count(target)) == (2, 1)
+    assert (use_count(replacement), use_count(target)) == (2, 1)
     holder.value = target
     with pytest.raises(TypeError):
         holder.value = testing.TestIntPair(1, 2)
     assert holder.value is target
-    assert count(target) == 2
+    assert use_count(target) == 2
     del holder
-    assert (count(target), count(replacement)) == (1, 1)
+    assert (use_count(target), use_count(replacement)) == (1, 1)
     with pytest.raises(TypeError, match=r"field 'value':\n  .*testing\.TestObjectBase"):
         testing.TestObjectPtrHolder(None)
 

@@ -76,25 +76,26 @@ def _evaluate(annotations: dict[str, Any], names: dict[str, Any], scope: dict[st
     return typing.get_type_hints(holder, scope, names, include_extras=extras)
 
 
+def _needs_no_evaluation(annotation: Any) -> bool:
+    # Python 3.10 refuses to evaluate a bare ClassVar.
+    return is_kw_only_marker(annotation) or annotation in ("ClassVar", "typing.ClassVar", ClassVar)
+
+
 def resolve_hints(cls: type, owners: list[type]) -> list[dict[str, Any]] | None:
     """Evaluate the annotations of each owner, or return None if some name is not known yet."""
     for names in _namespaces(cls, owners):
         try:
-            return [
-                _evaluate(
-                    {
-                        name: annotation
-                        for name, annotation in _evaluated_annotations(owner).items()
-                        if not is_kw_only_marker(annotation)
-                    },
-                    names,
-                    module_globals(owner, cls),
-                )
-                for owner in owners
-            ]
+            return [_owner_hints(owner, names, module_globals(owner, cls)) for owner in owners]
         except (NameError, AttributeError):
             continue
     return None
+
+
+def _owner_hints(owner: type, names: dict[str, Any], scope: dict[str, Any]) -> dict[str, Any]:
+    annotations = _evaluated_annotations(owner)
+    plain = {name for name, value in annotations.items() if _needs_no_evaluation(value)}
+    open_ones = {name: value for name, value in annotations.items() if name not in plain}
+    return {**dict.fromkeys(plain, ClassVar), **_evaluate(open_ones, names, scope)}
 
 
 def unresolved(cls: type, owners: list[type]) -> list[str]:

@@ -379,7 +379,7 @@ class Enum(Object, metaclass=_EnumMeta):
             raise TypeError(f"enum index must be int or str, got {type(index).__name__}")
         member = _find_member(cls, index)
         if member is None:
-            raise KeyError(index)
+            raise KeyError(_checked_index(index))
         return member
 
     @classmethod
