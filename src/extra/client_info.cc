@@ -236,6 +236,7 @@ class ClientReader {
     for (const Fact& fact : kSince) {
       if (info_.at_least.empty() && HasText(fact.text)) info_.at_least = fact.since;
     }
+    info_.wants_mutation = HasText("__s_maybe_inplace_mutate__");
     // Only 0.1.13 allocated through the registry; our own headers do, but leave a note.
     if (info_.Imports("TVMFFIGetCustomAllocator")) {
       info_.at_least = info_.at_most = "0.1.13";
@@ -349,6 +350,7 @@ Map<String, Any> ToMap(const ClientInfo& info) {
   result.Set("at_least", info.at_least);
   result.Set("at_most", info.at_most);
   result.Set("by_note", info.note.has_value());
+  result.Set("wants_mutation", info.wants_mutation);
   return result;
 }
 

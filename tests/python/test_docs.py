@@ -27,6 +27,7 @@ MODULES = [
     "tvm_ffi.dataclasses.field",
     "tvm_ffi.dataclasses.gen_abi_cpp",
     "tvm_ffi.dataclasses.py_class",
+    "tvm_ffi.doctor",
     "tvm_ffi.error",
     "tvm_ffi.libinfo",
     "tvm_ffi.module",

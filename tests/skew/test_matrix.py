@@ -386,6 +386,30 @@ def test_modules_cross(client: Client, other: Client) -> None:
         module.get_function("absent")
 
 
+def test_modules_of_the_one_release_that_differs_are_refused() -> None:
+    path = Path(os.environ["SKEW_CLIENTS"], "modules_0.1.13.so")
+    if "0.1.13" in MISSING:
+        pytest.skip(f"no client of 0.1.13: {MISSING['0.1.13']}")
+    with pytest.raises(RuntimeError, match=r"Cannot load .*: it was built with 0\.1\.13, whose"):
+        tvm_ffi.load_module(path)
+
+
+def test_clients_say_what_they_were_built_with(client: Client) -> None:
+    info = tvm_ffi.get_global_func("ffi.tether.ClientInfo")(str(PATHS[client.release]))
+    assert info["is_client"] and info["runtime"] == "libtvm_ffi.so"
+    assert info["by_note"] is (client.release == "ours")
+    if client.release == "ours":
+        assert info["at_least"] == info["at_most"] == tvm_ffi.__version__
+        return
+    at_least, at_most = (release_key(info[name]) for name in ("at_least", "at_most"))
+    assert (at_least or (0,)) <= release_key(client.release) <= (at_most or (99,))
+    assert at_least or at_most
+
+
+def release_key(release: str) -> tuple[int, ...]:
+    return tuple(int(part.removeprefix("post")) for part in release.split(".") if part)
+
+
 def test_objects_made_while_the_library_was_loading(client: Client) -> None:
     node = client.node_made_at_load()
     assert client.node_made_at_load() is node

@@ -102,7 +102,23 @@ def auto() -> Any:
 
 def _find_state(cls: Any) -> Any:
     info = vars(cls).get("__tvm_ffi_type_info__")
-    return None if info is None else core._lookup_type_attr(info.type_index, ENUM_STATE_ATTR)
+    if info is None:
+        return None
+    state = core._lookup_type_attr(info.type_index, ENUM_STATE_ATTR)
+    return _state_of_old_client(info.type_index) if state is None else state
+
+
+def _state_of_old_client(type_index: int) -> Any:
+    """Take over members that a client of 0.1.11 or 0.1.12 registered, by name and nothing else."""
+    members = core._lookup_type_attr(type_index, "__ffi_enum_entries__")
+    if members is None:
+        return None
+    state = EnumState()
+    for name, member in members.items():
+        state.entries.append(member)
+        state.indexes[str(name)] = state.indexes[member._int_index] = member
+    core._register_type_attr(type_index, ENUM_STATE_ATTR, state)
+    return state
 
 
 def _make_state(cls: Any) -> Any:
