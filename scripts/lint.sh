@@ -9,7 +9,7 @@ source "$(dirname "$0")/common.sh"
 
 mapfile -t cpp_files < <(git ls-files --cached --others --exclude-standard '*.h' '*.cc' '*.c')
 mapfile -t sources < <(printf '%s\n' "${cpp_files[@]}" | grep -E '^src/.*\.cc$')
-python_dirs=(scripts tests bench)
+python_dirs=(python scripts tests bench)
 
 format() { clang-format --dry-run --Werror "${cpp_files[@]}"; }
 python_lint() { "$PYTHON" -m ruff check "${python_dirs[@]}" && "$PYTHON" -m ruff format --check "${python_dirs[@]}"; }
@@ -37,4 +37,5 @@ fi
 step "licence lines" licence_lines
 step "clang-format" format
 step "ruff" python_lint
+step "mypy" "$PYTHON" -m mypy
 step "clang-tidy" tidy

@@ -16,7 +16,7 @@ from ._version import __tether_version__ as __tether_version__
 from ._version import __version__, __version_tuple__
 
 
-def _is_config_mode() -> bool:
+def _is_config_mode() -> bool:  # type: ignore[valid-type]  # the dtype of that name is below
     """Whether this process only reports on the package, and must do so even if it is broken."""
     if sys.argv and sys.argv[0].endswith(("tvm-ffi-config", "tvm-ffi-doctor")):
         return True

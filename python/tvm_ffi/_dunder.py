@@ -262,7 +262,7 @@ def _set_match_args(type_cls: Any, type_info: TypeInfo) -> None:
     if "__match_args__" in type_cls.__dict__:
         return
     described = [field.dataclass_field for field in _chain_fields(type_info)]
-    type_cls.__match_args__ = tuple(
+    type_cls.__match_args__ = tuple(  # type: ignore[misc]
         field.name for field in described if field is not None and field.init and not field.kw_only
     )
 

@@ -512,8 +512,8 @@ def _from_class(annotation: Any) -> TypeSchema:
         info = _info_of_class(annotation)
         return TypeSchema.from_type_index(info.type_index)
     for name, origin in _CLASSES_OF_VALUES:
-        cls = getattr(core, name, None)
-        if cls is not None and issubclass(annotation, cls):
+        value_cls = getattr(core, name, None)
+        if value_cls is not None and issubclass(annotation, value_cls):
             return TypeSchema(origin)
     if hasattr(annotation, "__dlpack__"):
         return TypeSchema("Tensor")

@@ -67,6 +67,10 @@ class AccessPath(core.Object):
     step: AccessStep | None
     depth: int
 
+    if TYPE_CHECKING:  # methods of the C++ type
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def __init__(self) -> None:
         raise ValueError(
             "AccessPath can't be initialized directly. "
@@ -76,7 +80,7 @@ class AccessPath(core.Object):
     @staticmethod
     def root() -> AccessPath:
         """Return the path to the value itself."""
-        return AccessPath._root()
+        return AccessPath._root()  # type: ignore[attr-defined]
 
     def attr(self, attr_key: str) -> AccessPath:
         """Return the path to the attribute `attr_key` of what this path leads to."""

@@ -164,7 +164,7 @@ class Array(_SequenceMethods, core.ArrayBase, core.Object, Sequence["T"]):
     __slots__ = ()
     _ffi_contains: Any = staticmethod(_ffi_api.ArrayContains)
 
-    def __init__(self, input_list: Iterable[Any]) -> None:
+    def __init__(self, input_list: Iterable[T]) -> None:
         """Make an array of the elements of any iterable."""
         self._fill(input_list)
 
@@ -184,7 +184,7 @@ class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
     __slots__ = ()
     _ffi_contains: Any = staticmethod(_ffi_api.ListContains)
 
-    def __init__(self, input_list: Iterable[Any] = ()) -> None:
+    def __init__(self, input_list: Iterable[T] = ()) -> None:
         """Make a list of the elements of any iterable."""
         self._fill(input_list)
 
@@ -382,7 +382,7 @@ class Map(_MappingMethods, core.MapBase, core.Object, Mapping["K", "V"]):
 
     __slots__ = ()
 
-    def __init__(self, input_dict: Mapping[Any, Any]) -> None:
+    def __init__(self, input_dict: Mapping[K, V]) -> None:
         """Make a map of the items of any mapping."""
         self.__init_handle_by_constructor__(_ffi_api.Map, *_flat_items(input_dict))
 
@@ -401,7 +401,7 @@ class Dict(_MappingMethods, core.DictBase, core.Object, MutableMapping["K", "V"]
 
     __slots__ = ()
 
-    def __init__(self, input_dict: Mapping[Any, Any] | None = None) -> None:
+    def __init__(self, input_dict: Mapping[K, V] | None = None) -> None:
         """Make a dict of the items of any mapping."""
         items = () if input_dict is None else _flat_items(input_dict)
         self.__init_handle_by_constructor__(_ffi_api.Dict, *items)

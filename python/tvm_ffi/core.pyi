@@ -3,7 +3,7 @@
 
 import ctypes
 from abc import ABCMeta
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, SupportsIndex, TypeVar
 
@@ -147,7 +147,7 @@ class TypeField:
     metadata: dict[str, Any]
     getter: FieldGetter
     setter: FieldSetter
-    ty: Any
+    ty: TypeSchema | None
     c_init: bool
     c_kw_only: bool
     c_has_default: bool
@@ -182,6 +182,8 @@ class TypeField:
         c_structural_eq: str | None = None,
         dataclass_field: Any = None,
     ) -> None: ...
+    def _takes_payload(self) -> bool: ...
+    def normalize_value(self, value: Any) -> Any: ...
     def as_property(self, cls: type) -> Any: ...
 
 class TypeMethod:
@@ -220,6 +222,17 @@ class TypeInfo:
     ) -> None: ...
     @property
     def total_size(self) -> int: ...
+    _total_size: int
+    _decorator_args: dict[str, Any]
+    @property
+    def _has_type_metadata(self) -> bool: ...
+    def _read_back_methods(self) -> None: ...
+    def _register_fields(
+        self, fields: Sequence[Any], structure_kind: int | None = None
+    ) -> None: ...
+    def _register_py_methods(
+        self, py_methods: Any = None, type_attr_names: Any = frozenset()
+    ) -> None: ...
 
 # ---- tensors, devices, element types ------------------------------------------------------------
 
@@ -435,3 +448,11 @@ _TYPE_SCHEMA_ORIGIN_CONVERTER: dict[str, str]
 
 def _build_converter(schema: TypeSchema) -> _TypeConverter: ...
 def _to_py_class_value(value: CAny) -> Any: ...
+
+# ---- classes defined in Python ------------------------------------------------------------------
+
+def _is_python_defined(type_index: int) -> bool: ...
+def _restore_info(type_info: TypeInfo, replaced_cls: type) -> None: ...
+def _set_constructor(*args: Any) -> Any: ...
+def _register_field(*args: Any) -> tuple[FieldGetter, FieldSetter]: ...
+def _register_type_metadata(type_index: int, kind: int, total_size: int) -> None: ...

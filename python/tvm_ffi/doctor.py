@@ -79,8 +79,8 @@ def _check_p3() -> None:
     class Stateful(testing.TestObjectBase):
         __slots__ = ("__dict__",)
 
-    obj = Stateful()
-    obj.note = note = object()
+    obj = Stateful()  # type: ignore[call-arg]
+    obj.note = note = object()  # type: ignore[attr-defined]
     outer = tvm_ffi.Array([obj])
     del obj
     gc.collect()
@@ -114,7 +114,8 @@ def _check_p7() -> None:
         ]
 
     deaths: list[int] = []
-    deleter = dict(Header._fields_)["deleter"](lambda _, flags: deaths.append(flags))
+    deleter_type: Any = Header._fields_[-1][1]
+    deleter = deleter_type(lambda _, flags: deaths.append(flags))
     foreign = Header((1 << 32) | 1, 64, 0, deleter)
 
     @ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2, ctypes.c_int32, ctypes.c_void_p)
@@ -124,7 +125,7 @@ def _check_p7() -> None:
         return 0
 
     address = ctypes.cast(make, ctypes.c_void_p).value
-    outer = tvm_ffi.Array([tvm_ffi.Function.__from_extern_c__(address)()])
+    outer = tvm_ffi.Array([tvm_ffi.Function.__from_extern_c__(address or 0)()])
     number = id(outer[0])
     gc.collect()
     assert outer[0] is outer[0] and id(outer[0]) == number, "an adopted object lost its wrapper"
@@ -314,7 +315,7 @@ def _examine(names: list[str]) -> dict[str, Any]:
 
 def _check_installation(found: dict[str, Any]) -> None:
     """Add what the metadata of installed packages says."""
-    packages = {}
+    packages: dict[str, str | None] = {}
     for name in (_OURS, _REFERENCE):
         try:
             packages[name] = metadata.version(name)

@@ -48,7 +48,7 @@ _HOOK_NAMES = (
     eq_default=False,
     order_default=False,
     field_specifiers=(Field, field),
-    converter=_keep_value,
+    converter=_keep_value,  # type: ignore[literal-required]
 )
 def c_class(
     type_key: str,

@@ -51,7 +51,7 @@ def fields(obj_or_cls: Any) -> tuple[Field, ...]:
         raise TypeError(
             f"fields() argument must be a c_class or py_class type or instance, got {kind}"
         )
-    cls = obj_or_cls if isinstance(obj_or_cls, type) else type(obj_or_cls)
+    cls: Any = obj_or_cls if isinstance(obj_or_cls, type) else type(obj_or_cls)
     found = _chain_fields(cls.__tvm_ffi_type_info__)
     return tuple(f.dataclass_field for f in found if f.dataclass_field is not None)
 
@@ -92,7 +92,7 @@ def astuple(obj: Any, *, tuple_factory: Callable[[list[Any]], Any] = tuple) -> A
 
 
 def _field_values(obj: Any) -> list[tuple[str, Any]]:
-    return [(f.name, getattr(obj, f.name)) for f in fields(obj)]  # type: ignore[misc]
+    return [(f.name, getattr(obj, f.name)) for f in fields(obj)]  # type: ignore[misc, arg-type]
 
 
 def _asdict_inner(obj: Any, dict_factory: Callable[[list[tuple[Any, Any]]], Any]) -> Any:

@@ -124,7 +124,7 @@ def _state_of_old_client(type_index: int) -> Any:
 def _make_state(cls: Any) -> Any:
     state = _find_state(cls)
     if state is None:
-        state = EnumState()
+        state = EnumState()  # type: ignore[call-arg]
         core._register_type_attr(cls.__tvm_ffi_type_info__.type_index, ENUM_STATE_ATTR, state)
     return state
 
@@ -465,7 +465,7 @@ class _PayloadBehaviour:
 
 
 @c_class("ffi.IntEnum", init=False)
-class IntEnum(_PayloadBehaviour, Enum):
+class IntEnum(_PayloadBehaviour, Enum):  # type: ignore[metaclass]
     """Base of enums whose members stand for integers.
 
     >>> from tvm_ffi.dataclasses import IntEnum
@@ -477,11 +477,11 @@ class IntEnum(_PayloadBehaviour, Enum):
     """
 
     value: int
-    _payload: ClassVar[type | None] = int
+    _payload: ClassVar[type] = int
 
 
 @c_class("ffi.StrEnum", init=False)
-class StrEnum(_PayloadBehaviour, Enum):
+class StrEnum(_PayloadBehaviour, Enum):  # type: ignore[metaclass]
     """Base of enums whose members stand for strings.
 
     >>> from tvm_ffi.dataclasses import StrEnum
@@ -492,7 +492,7 @@ class StrEnum(_PayloadBehaviour, Enum):
     """
 
     value: str
-    _payload: ClassVar[type | None] = str
+    _payload: ClassVar[type] = str
 
 
 class EnumAttrMap:

@@ -284,8 +284,9 @@ class _Generator:
         expected = (carrier.size, carrier.alignment)
         if expected == actual:
             return carrier
-        if actual == (8, 8) and schema is not None and _builtin_key(schema) is not None:
-            return _Carrier(f"{_FFI}Arc<{_OBJECT_CLASS[_builtin_key(schema)]}>", 8, 8)
+        key = _builtin_key(schema) if schema is not None else None
+        if actual == (8, 8) and key is not None:
+            return _Carrier(f"{_FFI}Arc<{_OBJECT_CLASS[key]}>", 8, 8)
         raise ValueError(
             f"Carrier {carrier.cpp_type} for {where} has layout {expected}, "
             f"but reflection reports {actual} at offset {field.offset}"

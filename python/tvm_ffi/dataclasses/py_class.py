@@ -57,7 +57,7 @@ _pending: list[Any] = []
     eq_default=False,
     order_default=False,
     field_specifiers=(Field, field),
-    converter=_keep_value,
+    converter=_keep_value,  # type: ignore[literal-required]
 )
 def py_class(
     cls_or_type_key: Any = None,

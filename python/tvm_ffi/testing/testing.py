@@ -264,12 +264,12 @@ class _TestCxxClassDerivedDerived(_TestCxxClassDerived):
     v_bool: bool
 
 
-class _TestCxxIntEnum(IntEnum, type_key="testing.TestCxxIntEnum"):
+class _TestCxxIntEnum(IntEnum, type_key="testing.TestCxxIntEnum"):  # type: ignore[call-arg]
     low = entry(value=10)
     high = entry(value=20)
 
 
-class _TestCxxStrEnum(StrEnum, type_key="testing.TestCxxStrEnum"):
+class _TestCxxStrEnum(StrEnum, type_key="testing.TestCxxStrEnum"):  # type: ignore[call-arg]
     add = entry(value="+")
     mul = entry(value="*")
 
