@@ -13,16 +13,24 @@
 #include <cstdint>
 #include <mutex>
 
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define TETHER_HAS_SINGLE_THREADED
+#endif
+
 #if PY_VERSION_HEX < 0x030A0000
 #error "CPython 3.10 or newer is required"
 #endif
 
 namespace tether_py {
 
+// TETHER_PER_THREAD: a cache that the GIL protects; without it each thread has its own.
 #ifdef Py_GIL_DISABLED
 inline constexpr bool kFreeThreaded = true;
+#define TETHER_PER_THREAD __thread
 #else
 inline constexpr bool kFreeThreaded = false;
+#define TETHER_PER_THREAD
 #endif
 
 // ---- references
@@ -164,6 +172,38 @@ inline bool FinalizeFromDealloc(PyObject* obj, Finalize&& finalize) {
 #endif
 }
 
+// Memory of dead wrappers for the next ones, all of one size and with the collector's head in
+// front: the collector counts them as alive meanwhile, as it does CPython's own free lists. With
+// the GIL only.
+class WrapperMemory {
+ public:
+  static constexpr bool kEnabled = !kFreeThreaded;
+
+  // An object of class `cls` that the collector does not know yet; NULL if there is no memory kept.
+  static PyObject* Take(PyTypeObject* cls, size_t size) {
+    PyObject* obj = first_;
+    if (!kEnabled || obj == nullptr) return nullptr;
+    first_ = Next(obj);
+    --length_;
+    __builtin_memset(reinterpret_cast<void**>(obj) - 2, 0, 2 * sizeof(void*) + size);
+    return PyObject_Init(obj, cls);
+  }
+  // False if the caller must free it.
+  static bool Give(PyObject* obj) {
+    if (!kEnabled || length_ == kMaxLength) return false;
+    Next(obj) = first_;
+    first_ = obj;
+    ++length_;
+    return true;
+  }
+
+ private:
+  static constexpr int kMaxLength = 256;
+  static PyObject*& Next(PyObject* obj) { return *reinterpret_cast<PyObject**>(obj); }
+  static inline PyObject* first_ = nullptr;
+  static inline int length_ = 0;
+};
+
 // ---- threads
 // --------------------------------------------------------------------------------------
 
@@ -177,6 +217,15 @@ inline bool AttachedHere() {
   // There it is the thread that holds the GIL, which need not be this one.
   PyThreadState* current = _PyThreadState_UncheckedGet();
   return current != nullptr && current == PyGILState_GetThisThreadState();
+#endif
+}
+
+// Whether the process has never had a second thread.
+inline bool OneThread() {
+#ifdef TETHER_HAS_SINGLE_THREADED
+  return __libc_single_threaded != 0;
+#else
+  return false;
 #endif
 }
 

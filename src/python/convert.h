@@ -100,8 +100,30 @@ class Arguments {
   std::vector<std::unique_ptr<Moved>>* moved_ = nullptr;
 };
 
+// Converts a value of the type it is for. False with an error set.
+using Setter = bool (*)(PyObject* obj, TVMFFIAny* out, Arguments* args);
+
+// A small table in front of all setters, which answers nearly every time.
+struct RecentSetter {
+  PyTypeObject* type;
+  Setter setter;
+};
+inline constexpr size_t kRecentSetters = 256;
+extern TETHER_PER_THREAD RecentSetter recent_setters[kRecentSetters];
+
+inline RecentSetter* RecentSetterOf(PyTypeObject* type) {
+  return &recent_setters[(reinterpret_cast<uintptr_t>(type) >> 5) % kRecentSetters];
+}
+
+// For a type that is not in that table.
+bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args);
+
 // One borrowed value; temporaries go to `args`. False with an error set.
-bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args);
+inline bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  RecentSetter* recent = RecentSetterOf(Py_TYPE(obj));
+  return TVM_FFI_PREDICT_TRUE(recent->type == Py_TYPE(obj)) ? recent->setter(obj, out, args)
+                                                            : ToAnySlow(obj, out, args);
+}
 
 // The same, with the most frequent kind of argument handled in line.
 inline bool ToAnyInline(PyObject* obj, TVMFFIAny* out, Arguments* args) {

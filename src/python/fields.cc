@@ -15,36 +15,37 @@ namespace {
 // ---- reading and writing
 // -----------------------------------------------------------------------------------
 
-// Whether `obj` is a wrapper; the class of the last one is remembered, except where threads would
-// pass it to and fro.
-inline bool IsKnownClass(const Field& field, PyObject* obj) {
-  if (kFreeThreaded) return IsWrapper(obj);
-  if (TVM_FFI_PREDICT_TRUE(Py_TYPE(obj) == field.last_class.load(std::memory_order_relaxed))) {
-    return true;
+// Whether `obj` is a wrapper, of a class not seen last time. False with an error set.
+TVM_FFI_NO_INLINE bool LearnClass(const Field& field, PyObject* obj) {
+  if (!IsWrapper(obj)) {
+    PyErr_Format(PyExc_TypeError, "field `%s` belongs to `%s`, not to %s", field.name.c_str(),
+                 field.type_key.c_str(), Py_TYPE(obj)->tp_name);
+    return false;
   }
-  if (!IsWrapper(obj)) return false;
+  // Without the GIL threads would pass it to and fro.
+  if (kFreeThreaded) return true;
   Py_INCREF(Py_TYPE(obj));
   Py_XDECREF(field.last_class.exchange(Py_TYPE(obj)));
   return true;
 }
 
+// The wrapper's class does not vouch for the object: any object may have been moved into it.
+TVM_FFI_NO_INLINE bool CheckType(const Field& field, TVMFFIObject* h) {
+  if (ffi::details::RuntimeTypeIndexMatch(h->type_index, field.type_index)) return true;
+  const TVMFFIByteArray& key = TVMFFIGetTypeInfo(h->type_index)->type_key;
+  PyErr_Format(PyExc_TypeError, "field `%s` belongs to `%s`, not to `%s`", field.name.c_str(),
+               field.type_key.c_str(), key.data);
+  return false;
+}
+
 // Address of the field in the object of `obj`, which must be of the type that declares it. In the
 // critical section of `obj`. NULL with an error set.
-char* FieldAddress(const Field& field, PyObject* obj) {
-  if (TVM_FFI_PREDICT_FALSE(!IsKnownClass(field, obj))) {
-    PyErr_Format(PyExc_TypeError, "field `%s` belongs to `%s`, not to %s", field.name.c_str(),
-                 field.type_key.c_str(), Py_TYPE(obj)->tp_name);
-    return nullptr;
-  }
+inline char* FieldAddress(const Field& field, PyObject* obj) {
+  PyTypeObject* last = field.last_class.load(std::memory_order_relaxed);
+  if (TVM_FFI_PREDICT_FALSE(Py_TYPE(obj) != last) && !LearnClass(field, obj)) return nullptr;
   TVMFFIObject* h = UseHandle(AsWrapper(obj));
-  if (h == nullptr) return nullptr;
-  // The wrapper's class does not vouch for the object: any object may have been moved into it.
-  if (TVM_FFI_PREDICT_FALSE(
-          h->type_index != field.type_index &&
-          !ffi::details::RuntimeTypeIndexMatch(h->type_index, field.type_index))) {
-    const TVMFFIByteArray& key = TVMFFIGetTypeInfo(h->type_index)->type_key;
-    PyErr_Format(PyExc_TypeError, "field `%s` belongs to `%s`, not to `%s`", field.name.c_str(),
-                 field.type_key.c_str(), key.data);
+  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return nullptr;
+  if (TVM_FFI_PREDICT_FALSE(h->type_index != field.type_index) && !CheckType(field, h)) {
     return nullptr;
   }
   return reinterpret_cast<char*>(h) + field.info.offset;
@@ -77,34 +78,31 @@ int64_t LoadInt(const Field& field, const char* address) {
   }
 }
 
-PyObject* ReadByGetter(const Field& field, char* address) {
+FieldKind KindOf(const TVMFFIFieldInfo& info) {
+  if ((info.flags & kTVMFFIFieldFlagBitMaskPlain) == 0) return FieldKind::kGetter;
+  switch (info.field_static_type_index) {
+    case TypeIndex::kTVMFFIInt:
+      return info.size == 8 ? FieldKind::kInt64 : FieldKind::kInt;
+    case TypeIndex::kTVMFFIBool:
+      return FieldKind::kBool;
+    case TypeIndex::kTVMFFIFloat:
+      return info.size == 4 ? FieldKind::kFloat32 : FieldKind::kFloat64;
+    case TypeIndex::kTVMFFIAny:
+      return FieldKind::kAny;
+    default:
+      return info.field_static_type_index >= TypeIndex::kTVMFFIObject ? FieldKind::kObject
+                                                                      : FieldKind::kGetter;
+  }
+}
+
+TVM_FFI_NO_INLINE PyObject* ReadByGetter(const Field& field, char* address) {
   TVMFFIAny value;
   tie::StoreNone(&value);
   if (int code = field.info.getter(address, &value)) return RaiseFromCall(code);
   return FromOwnedAny(value);
 }
 
-PyObject* Read(const Field& field, PyObject* obj) {
-  CriticalSection section(obj);
-  char* address = FieldAddress(field, obj);
-  if (TVM_FFI_PREDICT_FALSE(address == nullptr)) return nullptr;
-  if ((field.info.flags & kTVMFFIFieldFlagBitMaskPlain) == 0) return ReadByGetter(field, address);
-  switch (field.info.field_static_type_index) {
-    case TypeIndex::kTVMFFIInt:
-      return PyLong_FromLongLong(LoadInt(field, address));
-    case TypeIndex::kTVMFFIBool:
-      return PyBool_FromLong(Load<uint8_t>(address) != 0);
-    case TypeIndex::kTVMFFIFloat:
-      return PyFloat_FromDouble(field.info.size == 4 ? static_cast<double>(Load<float>(address))
-                                                     : Load<double>(address));
-    case TypeIndex::kTVMFFIAny:
-      return FromBorrowedAny(*reinterpret_cast<TVMFFIAny*>(address));
-    default:
-      break;
-  }
-  if (field.info.field_static_type_index < TypeIndex::kTVMFFIObject) {
-    return ReadByGetter(field, address);
-  }
+PyObject* ReadObject(const char* address) {
   auto* child = Load<TVMFFIObject*>(address);
   if (child == nullptr) Py_RETURN_NONE;
   TVMFFIAny value;
@@ -112,10 +110,34 @@ PyObject* Read(const Field& field, PyObject* obj) {
   return FromBorrowedAny(value);
 }
 
+TVM_FFI_NO_INLINE PyObject* Read(const Field& field, PyObject* obj) {
+  CriticalSection section(obj);
+  char* address = FieldAddress(field, obj);
+  if (TVM_FFI_PREDICT_FALSE(address == nullptr)) return nullptr;
+  switch (field.kind) {
+    case FieldKind::kObject:
+      return ReadObject(address);
+    case FieldKind::kInt64:
+      return PyLong_FromLongLong(Load<int64_t>(address));
+    case FieldKind::kInt:
+      return PyLong_FromLongLong(LoadInt(field, address));
+    case FieldKind::kBool:
+      return PyBool_FromLong(Load<uint8_t>(address) != 0);
+    case FieldKind::kFloat64:
+      return PyFloat_FromDouble(Load<double>(address));
+    case FieldKind::kFloat32:
+      return PyFloat_FromDouble(static_cast<double>(Load<float>(address)));
+    case FieldKind::kAny:
+      return FromBorrowedAny(*reinterpret_cast<TVMFFIAny*>(address));
+    default:
+      return ReadByGetter(field, address);
+  }
+}
+
 int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
   Arguments args;
   TVMFFIAny converted[2];
-  if (!ToAny(value, &converted[1], &args)) return -1;
+  if (!ToAnyInline(value, &converted[1], &args)) return -1;
   // Only now: the conversion may have run Python code that moved the object.
   CriticalSection section(obj);
   char* address = FieldAddress(field, obj);
@@ -143,14 +165,18 @@ int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
 // message.
 bool WriteIntInPlace(const Field& field, char* address, PyObject* value) {
   if (!PyLong_CheckExact(value)) return false;
-  int overflow = 0;
-  long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-  if (overflow != 0 || (number == -1 && PyErr_Occurred())) {
-    PyErr_Clear();
-    return false;
+  int64_t number;
+  if (TVM_FFI_PREDICT_FALSE(!LoadCompactInt(value, &number))) {
+    int overflow = 0;
+    number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow != 0) return false;
   }
-  // Little-endian: the low bytes are the value, as a C++ assignment would narrow it.
-  std::memcpy(address, &number, static_cast<size_t>(field.info.size));
+  if (TVM_FFI_PREDICT_TRUE(field.kind == FieldKind::kInt64)) {
+    std::memcpy(address, &number, sizeof(number));
+  } else {
+    // Little-endian: the low bytes are the value, as a C++ assignment would narrow it.
+    std::memcpy(address, &number, static_cast<size_t>(field.info.size));
+  }
   return true;
 }
 
@@ -297,10 +323,29 @@ PyType_Spec getter_spec = {"tvm_ffi.core.FieldGetter", sizeof(AccessorObject), 0
 PyType_Spec setter_spec = {"tvm_ffi.core.FieldSetter", sizeof(AccessorObject), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | kNoNew, setter_slots};
 
+// Read of the two kinds of field that matter most, where nothing is out of the ordinary: a leaf
+// function, which saves and restores nothing. Without the GIL it takes a critical section.
+inline PyObject* ReadQuickly(const Field& field, PyObject* obj) {
+  if (kFreeThreaded) return Read(field, obj);
+  if (Py_TYPE(obj) != field.last_class.load(std::memory_order_relaxed)) return Read(field, obj);
+  uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
+  if (TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return Read(field, obj);
+  auto* h = reinterpret_cast<TVMFFIObject*>(handle);
+  if (h->type_index != field.type_index) return Read(field, obj);
+  const char* address = reinterpret_cast<char*>(h) + field.info.offset;
+  if (field.kind == FieldKind::kInt64) return PyLong_FromLongLong(Load<int64_t>(address));
+  if (field.kind != FieldKind::kObject) return Read(field, obj);
+  auto* child = Load<TVMFFIObject*>(address);
+  if (child == nullptr || child->type_index < TypeIndex::kTVMFFIDynObjectBegin) {
+    return ReadObject(address);
+  }
+  return WrapBorrowed(child);
+}
+
 PyObject* PropertyGet(PyObject* self, PyObject* obj, PyObject* cls) {
   if (obj == nullptr || obj == Py_None) return Py_NewRef(self);
   Field* field = ExtraOf(self)->field;
-  if (field != nullptr) return Read(*field, obj);
+  if (field != nullptr) return ReadQuickly(*field, obj);
   return PyProperty_Type.tp_descr_get(self, obj, cls);
 }
 
@@ -423,7 +468,10 @@ PyObject* MakeAccessor(PyTypeObject* type, Field* field) {
 
 }  // namespace
 
-PyObject* MakeFieldGetter(Field* field) { return MakeAccessor(types.field_getter, field); }
+PyObject* MakeFieldGetter(Field* field) {
+  field->kind = KindOf(field->info);
+  return MakeAccessor(types.field_getter, field);
+}
 PyObject* MakeFieldSetter(Field* field) { return MakeAccessor(types.field_setter, field); }
 
 int InitFieldTypes(PyObject* module) {

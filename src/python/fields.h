@@ -10,11 +10,15 @@
 
 namespace tether_py {
 
+// How a field is read: from memory that says what it holds, or by its getter.
+enum class FieldKind : uint8_t { kGetter, kInt64, kInt, kBool, kFloat64, kFloat32, kAny, kObject };
+
 struct Field {
   TVMFFIFieldInfo info;
   int32_t type_index;  // the type that declares it
   std::string name;
   std::string type_key;
+  FieldKind kind = FieldKind::kGetter;  // set by MakeFieldGetter
   // Exact ints, floats and bools are stored in place, as the setter would.
   bool plain_write = false;
   // The class of the last object seen, known to be a wrapper. Owned: a class that died could come

@@ -7,8 +7,6 @@
 
 namespace tether_py {
 
-using Setter = bool (*)(PyObject* obj, TVMFFIAny* out, Arguments* args);
-
 // A tensor that Python owns a share of, or, with an empty handle, one that C++ lends to a callback.
 struct TensorWrapper {
   Wrapper base;

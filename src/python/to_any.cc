@@ -501,47 +501,6 @@ KnownSetters& Known() {
   return *known;
 }
 
-// A small table in front of the map answers nearly every time. Per thread without the GIL, so that
-// it needs no lock.
-struct RecentSetter {
-  PyTypeObject* type;
-  Setter setter;
-};
-constexpr size_t kRecentSetters = 256;
-RecentSetter* RecentSetters() {
-#ifdef Py_GIL_DISABLED
-  static thread_local std::unique_ptr<RecentSetter[]> entries(new RecentSetter[kRecentSetters]());
-  return entries.get();
-#else
-  static RecentSetter entries[kRecentSetters];
-  return entries;
-#endif
-}
-
-TVM_FFI_NO_INLINE Setter FindSetterSlow(RecentSetter* entry, PyObject* obj) {
-  PyTypeObject* type = Py_TYPE(obj);
-  Setter setter = nullptr;
-  {
-    std::lock_guard<ShortLock> guard(Known().lock);
-    auto it = Known().by_type.find(type);
-    if (it != Known().by_type.end()) setter = it->second;
-  }
-  if (setter == nullptr) {
-    setter = Resolve(obj);
-    if (setter == nullptr) return nullptr;
-    std::lock_guard<ShortLock> guard(Known().lock);
-    if (Known().by_type.emplace(type, setter).second) Py_INCREF(type);
-  }
-  *entry = {type, setter};
-  return setter;
-}
-
-inline Setter FindSetter(PyObject* obj) {
-  PyTypeObject* type = Py_TYPE(obj);
-  RecentSetter* entry = &RecentSetters()[(reinterpret_cast<uintptr_t>(type) >> 5) % kRecentSetters];
-  return TVM_FFI_PREDICT_TRUE(entry->type == type) ? entry->setter : FindSetterSlow(entry, obj);
-}
-
 PyObject* PrintDebugInfo(PyObject*, PyObject*) {
   std::lock_guard<ShortLock> guard(Known().lock);
   PySys_WriteStdout("TVMFFIPyGetArgDispatchMapSize: %zd\n",
@@ -551,9 +510,24 @@ PyObject* PrintDebugInfo(PyObject*, PyObject*) {
 
 }  // namespace
 
-bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  Setter setter = FindSetter(obj);
-  return TVM_FFI_PREDICT_TRUE(setter != nullptr) && setter(obj, out, args);
+TETHER_PER_THREAD RecentSetter recent_setters[kRecentSetters];
+
+bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  PyTypeObject* type = Py_TYPE(obj);
+  Setter setter = nullptr;
+  {
+    std::lock_guard<ShortLock> guard(Known().lock);
+    auto it = Known().by_type.find(type);
+    if (it != Known().by_type.end()) setter = it->second;
+  }
+  if (setter == nullptr) {
+    setter = Resolve(obj);
+    if (setter == nullptr) return false;
+    std::lock_guard<ShortLock> guard(Known().lock);
+    if (Known().by_type.emplace(type, setter).second) Py_INCREF(type);
+  }
+  *RecentSetterOf(type) = {type, setter};
+  return setter(obj, out, args);
 }
 
 bool HasMethod(PyTypeObject* type, const char* name) {

@@ -97,22 +97,23 @@ void Runtime::OnGone(Wrapper* w) {
 
 namespace {
 
-// Read without a lock. It grows by copying, and an old table stays for readers that still have it:
-// as sizes double, all of them together are no bigger than the last.
-struct ClassTable {
-  size_t size;
-  std::atomic<PyTypeObject*>* classes;
-};
-std::atomic<const ClassTable*> class_table{nullptr};
 ShortLock class_table_lock;
 PyObject* fallback_hook = nullptr;
+std::atomic<PyTypeObject*> first_classes[128];
+const ClassTable first_class_table{128, first_classes};
+
+}  // namespace
+
+std::atomic<const ClassTable*> class_table{&first_class_table};
+
+namespace {
 
 // The place of an index. With the lock held.
 std::atomic<PyTypeObject*>* ClassPlace(size_t i) {
   const ClassTable* old = class_table.load(std::memory_order_relaxed);
-  size_t old_size = old != nullptr ? old->size : 0;
+  size_t old_size = old->size;
   if (i < old_size) return &old->classes[i];
-  size_t size = old_size < 128 ? 128 : old_size;
+  size_t size = old_size;
   while (size <= i) size *= 2;
   auto* grown = new ClassTable{size, new std::atomic<PyTypeObject*>[size]()};
   for (size_t k = 0; k < old_size; ++k) {
@@ -124,13 +125,6 @@ std::atomic<PyTypeObject*>* ClassPlace(size_t i) {
 }
 
 }  // namespace
-
-PyTypeObject* FindClassOfIndex(int32_t type_index) {
-  const ClassTable* table = class_table.load(std::memory_order_acquire);
-  auto i = static_cast<size_t>(type_index);
-  if (table == nullptr || type_index < 0 || i >= table->size) return nullptr;
-  return table->classes[i].load(std::memory_order_acquire);
-}
 
 void SetClassOfIndex(int32_t type_index, PyTypeObject* cls) {
   Py_XINCREF(cls);
@@ -144,9 +138,7 @@ void SetClassOfIndex(int32_t type_index, PyTypeObject* cls) {
   if (!kFreeThreaded) Py_XDECREF(old);
 }
 
-PyTypeObject* ClassOfIndex(int32_t type_index) {
-  PyTypeObject* cls = FindClassOfIndex(type_index);
-  if (TVM_FFI_PREDICT_TRUE(cls != nullptr)) return cls;
+PyTypeObject* MakeClassOfIndex(int32_t type_index) {
   if (fallback_hook == nullptr) return types.object;
   Ref made = Ref::Steal(PyObject_CallFunction(fallback_hook, "i", type_index));
   if (!made) return nullptr;
@@ -160,14 +152,33 @@ PyTypeObject* ClassOfIndex(int32_t type_index) {
   return FindClassOfIndex(type_index);
 }
 
+namespace {
+
+// Classes whose instances are a wrapper and nothing else share their memory.
+bool IsPlain(PyTypeObject* cls) {
+  return DiesByHand(cls) && cls->tp_basicsize == static_cast<Py_ssize_t>(sizeof(Wrapper));
+}
+
+}  // namespace
+
 Wrapper* AllocateWrapper(PyTypeObject* cls) {
-  PyObject* obj = cls->tp_alloc(cls, 0);
-  if (obj == nullptr) return nullptr;
+  PyObject* obj = IsPlain(cls) ? WrapperMemory::Take(cls, sizeof(Wrapper)) : nullptr;
+  if (obj != nullptr) {
+    PyObject_GC_Track(obj);
+  } else {
+    obj = cls->tp_alloc(cls, 0);
+    if (obj == nullptr) return nullptr;
+  }
   Wrapper* w = AsWrapper(obj);
   new (&w->handle) tie::Handle(tie::kEmpty);
   counters.wrappers.Add(1);
   if (IsFunctionClass(cls)) InitFunctionWrapper(reinterpret_cast<FunctionWrapper*>(w));
   return w;
+}
+
+PyObject* WrapBorrowedSlow(TVMFFIObject* h) {
+  Engine::AddStrong(h);
+  return WrapOwned(h);
 }
 
 void BindNew(Wrapper* w, TVMFFIObject* h) {
@@ -309,7 +320,7 @@ void DeallocWrapper(PyObject* self) {
   // A handle is gone only if its wrapper was dormant when the object died.
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
   if (tie::IsDead(handle) && handle != tie::kEmpty) counters.dormant.Add(-1);
-  type->tp_free(self);
+  if (!IsPlain(type) || !WrapperMemory::Give(self)) type->tp_free(self);
   Py_DECREF(type);
   Engine::list().Drain();
   DrainReleases();

@@ -106,6 +106,7 @@ struct Runtime : public tie::NoHooks {
   static void ClearFinalized(Wrapper* w) { tether_py::ClearFinalized(AsObject(w)); }
   static bool IsGuarded(Wrapper*) { return false; }
   static bool AttachedHere() { return tether_py::AttachedHere(); }
+  static bool OneThread() { return tether_py::OneThread(); }
   static bool RequestDrain();
   static void Relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -129,9 +130,27 @@ using Engine = tie::Tie<Runtime>;
 
 // The class objects of a type are given, made on first sight when there is none. New types are
 // looked up through the hook. Borrowed; NULL with an error set.
-PyTypeObject* ClassOfIndex(int32_t type_index);
+PyTypeObject* MakeClassOfIndex(int32_t type_index);
 void SetClassOfIndex(int32_t type_index, PyTypeObject* cls);
-PyTypeObject* FindClassOfIndex(int32_t type_index);  // NULL without error when there is none
+
+// Read without a lock. It grows by copying, and an old table stays for readers that still have it:
+// as sizes double, all of them together are no bigger than the last.
+struct ClassTable {
+  size_t size;
+  std::atomic<PyTypeObject*>* classes;
+};
+extern std::atomic<const ClassTable*> class_table;
+
+// NULL without error when there is none.
+inline PyTypeObject* FindClassOfIndex(int32_t type_index) {
+  const ClassTable* table = class_table.load(std::memory_order_acquire);
+  if (static_cast<size_t>(type_index) >= table->size) return nullptr;  // negative ones too
+  return table->classes[type_index].load(std::memory_order_acquire);
+}
+inline PyTypeObject* ClassOfIndex(int32_t type_index) {
+  PyTypeObject* cls = FindClassOfIndex(type_index);
+  return TVM_FFI_PREDICT_TRUE(cls != nullptr) ? cls : MakeClassOfIndex(type_index);
+}
 
 // A wrapper with an empty handle.
 Wrapper* AllocateWrapper(PyTypeObject* cls);
@@ -142,9 +161,11 @@ inline Wrapper* MakeWrapper(TVMFFIObject* h) {
 }
 
 inline PyObject* WrapOwned(TVMFFIObject* h) { return AsObject(Engine::Fetch(h, MakeWrapper)); }
-// h is kept alive by somebody else meanwhile.
+// h is kept alive by somebody else meanwhile. A live wrapper is found without a call.
+PyObject* WrapBorrowedSlow(TVMFFIObject* h);
 inline PyObject* WrapBorrowed(TVMFFIObject* h) {
-  return AsObject(Engine::FetchBorrowed(h, MakeWrapper));
+  Wrapper* w = Engine::FetchLive(h);
+  return TVM_FFI_PREDICT_TRUE(w != nullptr) ? AsObject(w) : WrapBorrowedSlow(h);
 }
 
 // Binds a wrapper to the object h that a constructor made, whose reference it takes over; what the
@@ -161,7 +182,10 @@ TVMFFIObject* SetNoHandleError(Wrapper* w);
 
 inline TVMFFIObject* UseHandle(Wrapper* w) {
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
-  if (TVM_FFI_PREDICT_TRUE(tie::IsUsable(handle))) return tie::ObjectOf(handle);
+  if (TVM_FFI_PREDICT_TRUE(tie::IsUsable(handle))) {
+    if (handle == 0) TVM_FFI_UNREACHABLE();  // "no object" has a tag
+    return reinterpret_cast<TVMFFIObject*>(handle);
+  }
   TVMFFIObject* h = Engine::Promote(w);
   return h != nullptr ? h : SetNoHandleError(w);
 }

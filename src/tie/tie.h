@@ -40,7 +40,7 @@
 //   AttachedHere()          RequestDrain(): ask for list().DrainRequested(), false if refused
 //   Relax()                 brief spin
 //   Pause(attempt)          wait for another thread, with the thread state detached
-//   AllocateSpace(n) FreeSpace(p), and Step, Saw: NoHooks
+//   AllocateSpace(n) FreeSpace(p), and OneThread, Step, Saw: NoHooks
 //
 // model/tie.pml has the same order of steps under the same names; change both or neither.
 #ifndef TETHER_TIE_TIE_H_
@@ -134,15 +134,20 @@ class Tie : private TieSteps<R> {
     }
   }
 
-  // Fetch where somebody else keeps H alive during the call: a live hit costs H no count traffic.
+  // The first half of a fetch where somebody else keeps H alive meanwhile: a live hit costs H no
+  // count traffic. NULL if there is none; then AddStrong and Fetch.
+  static Wrapper* FetchLive(TVMFFIObject* h) {
+    TieSlot* slot = FindSlot(h);
+    if (slot == nullptr) return nullptr;
+    uintptr_t word = Lock(slot);
+    bool hit = word != 0 && IsActive(word) && R::TryIncRef(WrapperOf(word));
+    Unlock(slot, word);
+    return hit ? WrapperOf(word) : nullptr;
+  }
+
   template <typename Make>
   static Wrapper* FetchBorrowed(TVMFFIObject* h, Make&& make) {
-    if (TieSlot* slot = FindSlot(h)) {
-      uintptr_t word = Lock(slot);
-      bool hit = word != 0 && IsActive(word) && R::TryIncRef(WrapperOf(word));
-      Unlock(slot, word);
-      if (hit) return WrapperOf(word);
-    }
+    if (Wrapper* w = FetchLive(h)) return w;
     AddStrong(h);
     return Fetch(h, make);
   }

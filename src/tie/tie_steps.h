@@ -30,13 +30,23 @@ struct TieSteps {
 
   // ---- strong references, as every client counts them -----------------------------------------
 
+  // A process with one thread needs no atomic arithmetic, which costs more than the rest of a live
+  // hit; std::shared_ptr makes the same distinction.
+
   static void AddStrong(TVMFFIObject* h) {
     R::Step(h);
-    CountWord::Add(&h->combined_ref_count, details::kCombinedRefCountStrongOne);
+    if (R::OneThread()) {
+      h->combined_ref_count += details::kCombinedRefCountStrongOne;
+    } else {
+      CountWord::Add(&h->combined_ref_count, details::kCombinedRefCountStrongOne);
+    }
   }
   static void DropStrong(TVMFFIObject* h) {
     R::Step(h);
-    tether::DropStrong(h);
+    if (!R::OneThread()) return tether::DropStrong(h);
+    uint64_t old = h->combined_ref_count;
+    h->combined_ref_count = old - details::kCombinedRefCountStrongOne;
+    if ((old & details::kCombinedRefCountMaskUInt32) == 1) ReleaseLastStrong(h, old);
   }
 
   // One strong reference (the caller's), and no weak one that could make another. Acquire: what

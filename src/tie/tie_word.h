@@ -65,6 +65,8 @@ inline TVMFFIObject* ObjectOf(uintptr_t handle) {
 // What the engine says of a step before it takes it, so that a test can interleave threads there
 // and watch what they saw. Runtimes inherit these no-ops.
 struct NoHooks {
+  // Whether the process has never had a second thread; "no" is always right.
+  static bool OneThread() { return false; }
   static void Step(const void* /*about_to_touch*/) {}
   template <typename T>
   static T Saw(T value) {

@@ -107,6 +107,7 @@ struct TestRuntime {
   inline static int kMaxAttempts = 0;
 
   // ---- hooks
+  static bool OneThread() { return false; }
   __attribute__((noinline)) static void Step(const void* address) {
     TieProgram<TestRuntime>::Check();
     // Nobody else can see a wrapper that has not been published.
