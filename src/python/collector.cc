@@ -8,11 +8,11 @@
 // edge takes one away again.
 //
 // Objects that refer to each other through C++ memory alone have dormant wrappers, and no Python
-// reference is left to break the ring at. Objects of classes defined in Python, lists and dicts are
-// therefore looked into when they are shared or their wrapper is dormant, too, and a ring that
-// turns out to be garbage is broken by emptying them. That is done only in a collection that found
-// no call without the GIL in progress, and never to other C++ classes, whose destructors may rely
-// on their members.
+// reference is left to break the ring at. Objects of classes defined in Python are therefore looked
+// into when they are shared or their wrapper is dormant, too, and a ring that turns out to be
+// garbage is broken by emptying the fields that Python defined. That is done only in a collection
+// that found no call without the GIL in progress, and never to objects of C++: threads of a library
+// may be changing a shared list, and destructors may rely on their members.
 #include "wrapper.h"
 
 #include <tvm/ffi/container/dict.h>
@@ -48,9 +48,9 @@ bool Uses(const InFlight* flight, TVMFFIObject* h) {
 }
 
 // Without the GIL only their number is known.
-std::atomic<int64_t> flight_count{0};
+SharedCount flight_count;
 
-bool IsAnyInFlight() { return flights.next != &flights || flight_count.load() != 0; }
+bool IsAnyInFlight() { return flights.next != &flights || flight_count.Get() != 0; }
 
 bool IsInFlight(TVMFFIObject* h) {
   // Threads that came back too late died with their flights, whose memory is gone.
@@ -85,39 +85,41 @@ bool HoldsReferences(const TVMFFIFieldInfo* field) {
           field->field_static_type_index == ffi::TypeIndex::kTVMFFIAny);
 }
 
-bool ComputeCanBeEmptied(int32_t type_index) {
-  if (type_index == ffi::TypeIndex::kTVMFFIList || type_index == ffi::TypeIndex::kTVMFFIDict) {
-    return true;
-  }
+bool IsDefinedInPython(int32_t type_index) {
   static const ffi::reflection::TypeAttrColumn layouts("__tether_py_class_layout__");
-  if (layouts[type_index] == nullptr) return false;
-  bool holds = false;
-  ffi::reflection::ForEachFieldInfoWithEarlyStop(
-      TVMFFIGetTypeInfo(type_index),
-      [&](const TVMFFIFieldInfo* field) { return holds = HoldsReferences(field); });
-  return holds;
+  return layouts[type_index] != nullptr;
 }
 
-// Drops everything that h refers to. What it refers to may die and run Python code.
+// Calls f(field) for the fields of references that Python defined, until it returns true.
+template <typename F>
+bool AnyPythonField(int32_t type_index, F&& f) {
+  const TVMFFITypeInfo* type = TVMFFIGetTypeInfo(type_index);
+  for (int32_t depth = type->type_depth; depth >= 0; --depth) {
+    const TVMFFITypeInfo* owner = depth == type->type_depth ? type : type->type_ancestors[depth];
+    if (!IsDefinedInPython(owner->type_index)) return false;  // nor are its ancestors
+    for (int32_t i = 0; i < owner->num_fields; ++i) {
+      if (HoldsReferences(&owner->fields[i]) && f(owner->fields[i])) return true;
+    }
+  }
+  return false;
+}
+
+bool ComputeCanBeEmptied(int32_t type_index) {
+  return AnyPythonField(type_index, [](const TVMFFIFieldInfo&) { return true; });
+}
+
+// Drops what the fields of h that Python defined refer to. That may die and run Python code.
 void Empty(TVMFFIObject* h) {
-  using ffi::details::ObjectUnsafe;
-  if (h->type_index == ffi::TypeIndex::kTVMFFIList) {
-    return ObjectUnsafe::RawObjectPtrFromUnowned<ffi::ListObj>(h)->clear();
-  }
-  if (h->type_index == ffi::TypeIndex::kTVMFFIDict) {
-    return ObjectUnsafe::RawObjectPtrFromUnowned<ffi::DictObj>(h)->clear();
-  }
-  ffi::reflection::ForEachFieldInfo(
-      TVMFFIGetTypeInfo(h->type_index), [h](const TVMFFIFieldInfo* field) {
-        if (!HoldsReferences(field)) return;
-        char* address = reinterpret_cast<char*>(h) + field->offset;
-        // Moved out first: the storage is empty before anything can look at it again.
-        if (field->field_static_type_index == ffi::TypeIndex::kTVMFFIAny) {
-          ffi::Any old = std::move(*reinterpret_cast<ffi::Any*>(address));
-        } else {
-          auto old = std::move(*reinterpret_cast<ffi::ObjectPtr<ffi::Object>*>(address));
-        }
-      });
+  AnyPythonField(h->type_index, [h](const TVMFFIFieldInfo& field) {
+    char* address = reinterpret_cast<char*>(h) + field.offset;
+    // Moved out first: the storage is empty before anything can look at it again.
+    if (field.field_static_type_index == ffi::TypeIndex::kTVMFFIAny) {
+      ffi::Any old = std::move(*reinterpret_cast<ffi::Any*>(address));
+    } else {
+      auto old = std::move(*reinterpret_cast<ffi::ObjectPtr<ffi::Object>*>(address));
+    }
+    return false;
+  });
 }
 
 // The collection in progress.
@@ -299,7 +301,7 @@ void BreakRing(PyObject* self) {
 
 void EnterFlight(InFlight* flight) {
   if (kFreeThreaded) {
-    ++flight_count;
+    flight_count.Add(1);
     return;
   }
   flight->pins = nullptr;
@@ -315,7 +317,7 @@ void EnterFlight(InFlight* flight) {
 
 void LeaveFlight(InFlight* flight) {
   if (kFreeThreaded) {
-    --flight_count;
+    flight_count.Add(-1);
     return;
   }
   flight->prev->next = flight->next;
