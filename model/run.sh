@@ -48,11 +48,14 @@ use-outside             a  fails  -DFT -DM_USE_OUTSIDE
 move-outside            a  fails  -DFT -DM_MOVE_OUTSIDE
 slot-after-deleter      q  fails  -DADOPT -DOPS=2 -DM_SLOT_AFTER_DELETER
 no-strong-hook          q  fails  -DADOPT -DWEAKPTR -DOPS=2 -DM_NO_STRONG_HOOK
+no-strong-hook-prefix   q  fails  -DWEAKPTR -DOPS=2 -DM_NO_STRONG_HOOK
 drain-midway            q  fails  -DADOPT -DM_DRAIN_MID
 drain-in-drop           a  fails  -DADOPT -DLONGUSE -DM_DRAIN_IN_DROP
 requested-after-pop     q  fails  -DADOPT -DM_REQUESTED_AFTER_POP
 no-guard-list           a  fails  -DCYCLE=2 -DM_NO_GUARD
 no-shutdown-gate        q  fails  -DSHUTDOWN -DM_NO_GATE
+no-reader-gate          q  fails  -DFT -DSHUTDOWN -DOPS=2 -DM_NO_READER_GATE
+one-gate                q  fails  -DFT -DSHUTDOWN -DOPS=2 -DM_ONE_GATE
 ROWS
 }
 

@@ -74,8 +74,8 @@ byte wr;                     // a Python weak reference to this wrapper (0: none
 
 byte gil;                    // GIL build: held
 byte head, nxt[NW];          // reclaim list; the link lives in the handle field (GONE)
-bit requested, pend, closed, over;
-byte inflight;
+bit requested, pend, closing, closed, over;
+byte inflight, readers;
 byte running, pyrun;
 
 byte tied;                   // ghost: the wrapper that identity promises to hand out (0: none)
@@ -294,6 +294,9 @@ inline deleter(flags, att) {
   fi;
   if
   :: (flags & WEAK) -> settle(0, att); free_h(); release(att)
+#ifndef M_NO_STRONG_HOOK
+  :: flags == STRONG -> settle(0, att); release(att)     // only the storage is left
+#endif
   :: else
   fi
 #endif
@@ -322,7 +325,10 @@ inline run_deleters(att) {
   :: else ->
      deleter(fl, att);
      if
-     :: fl == STRONG -> atomic { H_VALID; weak--; fl = (weak == 0 -> WEAK : 0) }
+     :: fl == STRONG ->
+        // P4: what a weak reference keeps is not tied.
+        assert(word[0] == 0 && word[1] == 0 && word[2] == 0);
+        atomic { H_VALID; weak--; fl = (weak == 0 -> WEAK : 0) }
      :: else -> fl = 0
      fi
   od
@@ -583,10 +589,38 @@ inline py_decref(w) {
 #define CS_REL(w) skip
 #endif
 
+// The gate of those who follow a dormant handle; with the GIL a look at `closing` is enough.
+#ifdef SHUTDOWN
+inline enter_reader() {
+#if defined(FT) && !defined(M_NO_READER_GATE)
+  readers++;
+  if
+  :: closing -> readers--; ok = 0
+  :: else -> ok = 1
+  fi
+#else
+  ok = !closing
+#endif
+}
+#if defined(FT) && !defined(M_NO_READER_GATE)
+#define leave_reader() readers--
+#else
+#define leave_reader() skip
+#endif
+#else
+#define enter_reader() ok = 1
+#define leave_reader() skip
+#endif
+
 // Weak use: make the handle usable if H is still alive. The caller holds a reference to w.
 inline promote(w) {
   do
-  :: atomic {
+  :: enter_reader();
+     if
+     :: !ok -> break
+     :: else
+     fi;
+     atomic {
        W_VALID(w);
 #ifndef M_NO_HANDLE_LOCK
        hnd[w] != DORMLOCK ->
@@ -597,7 +631,7 @@ inline promote(w) {
        fi
      }
      if
-     :: !ok -> break
+     :: !ok -> leave_reader(); break
      :: else
      fi;
      atomic {
@@ -616,6 +650,7 @@ inline promote(w) {
 #else
      hnd[w] = DORM;
 #endif
+     leave_reader();
      if
      :: !ok -> break
      :: else
@@ -669,7 +704,7 @@ inline use_or_move(w) {
      fi;
      v = 0; s = 0;
      give = 1
-  :: else -> assert(tied != w || strong == 0)
+  :: else -> assert(tied != w || strong == 0 || closing)
   fi;
 #ifdef M_USE_OUTSIDE
   if :: op == MOVE -> CS_REL(w) :: else fi
@@ -870,13 +905,18 @@ proctype collector() {
 #endif
 
 #ifdef SHUTDOWN
-// atexit: Python waits for C++ threads that passed the check, never the reverse.
+// atexit: Python waits for C++ threads that passed the check, never the reverse. Other Python
+// threads may still run; they end before the interpreter does.
 proctype at_exit() {
   LOCALS;
-  pyrun == 0;
+  GIL_ACQ;
+#ifdef M_ONE_GATE
+  closed = 1;
+#endif
+  closing = 1;
+  readers == 0;
   closed = 1;
   inflight == 0;
-  GIL_ACQ;
   drain();
   GIL_REL;
   atomic { gil == 0 && pyrun == 0 -> over = 1; pend = 0 }

@@ -113,8 +113,7 @@ void DropFields(void* self) {
 }
 
 void DestroyPyObject(void* self, int flags) {
-  if (flags & kTVMFFIObjectDeleterFlagBitMaskStrong) DropFields(self);
-  if (flags & kTVMFFIObjectDeleterFlagBitMaskWeak) ReleaseBody(self);
+  DeleteInPhases(static_cast<TVMFFIObject*>(self), self, flags, [self] { DropFields(self); });
 }
 
 void* AllocateBody(const PyClassLayout& layout) {

@@ -538,6 +538,10 @@ int InitTying(PyObject* module) {
         "tvm_ffi.core and libtvm_ffi come from different releases; reinstall the package");
     return -1;
   }
+  if (!Runtime::adopted_table->on_only_storage_left(&Engine::OnlyStorageIsLeft)) {
+    PyErr_SetString(PyExc_ImportError, "too many frontends of libtvm_ffi in one process");
+    return -1;
+  }
   if (PyModule_AddFunctions(module, tying_functions) < 0) return -1;
   if (!LearnCollector()) return -1;
   // Before anything else at exit: what C++ drops from then on is leaked, not touched.

@@ -26,6 +26,10 @@ using Table = AdoptedTableOf<ProcessTable>;
 TVM_FFI_STATIC_INIT_BLOCK() {
   reflection::GlobalDef().def("ffi.tether.AdoptedTable",
                               []() -> void* { return const_cast<AdoptedTable*>(&Table::Get()); });
+  // Called by deleters that clients compiled from memory.h.
+  reflection::GlobalDef().def("ffi.tether.OnlyStorageIsLeft", [](void* object) {
+    Table::TellOnlyStorageIsLeft(static_cast<TVMFFIObject*>(object));
+  });
   // A child of fork() must not inherit a lock whose owner does not exist there.
   pthread_atfork([] { Table::state().mutex.lock(); }, [] { Table::state().mutex.unlock(); },
                  [] { Table::state().mutex.unlock(); });

@@ -50,7 +50,7 @@ struct AdoptedSlot {
 static_assert(sizeof(AdoptedSlot) == 32);
 
 struct AdoptedTable {
-  static constexpr uint32_t kVersion = 1;
+  static constexpr uint32_t kVersion = 2;
 
   uint32_t version;
   uint32_t chunk_bits;  // slots per chunk = 1 << chunk_bits
@@ -61,8 +61,11 @@ struct AdoptedTable {
   TieSlot* (*adopt)(TVMFFIObject* object, const TieFrontend* frontend);
   // How many objects are adopted now.
   size_t (*size)();
+  // Objects that need no adoption: hook(h) is called on any thread when one with an alloc header,
+  // of any frontend, was destroyed and a weak reference keeps its storage. False: too many hooks.
+  bool (*on_only_storage_left)(void (*hook)(TVMFFIObject* object));
 };
-static_assert(sizeof(AdoptedTable) == 40);
+static_assert(sizeof(AdoptedTable) == 48);
 
 template <typename Hooks>
 inline uint32_t LoadPadding(const TVMFFIObject* object) {
@@ -98,7 +101,15 @@ class AdoptedTableOf {
   static const AdoptedTable& Get() { return table_; }
   static State& state() { return state_; }
 
+  static void TellOnlyStorageIsLeft(TVMFFIObject* object) {
+    for (std::atomic<StorageHook>& place : hooks_) {
+      StorageHook hook = place.load(std::memory_order_acquire);
+      if (hook != nullptr) hook(object);
+    }
+  }
+
  private:
+  using StorageHook = void (*)(TVMFFIObject*);
   using At = Access<Config>;
   using Guard = std::lock_guard<typename Config::Mutex>;
 
@@ -189,9 +200,19 @@ class AdoptedTableOf {
     return state_.size;
   }
 
+  static bool OnOnlyStorageLeft(StorageHook hook) {
+    for (std::atomic<StorageHook>& place : hooks_) {
+      StorageHook none = nullptr;
+      if (place.compare_exchange_strong(none, hook, std::memory_order_release)) return true;
+    }
+    return false;
+  }
+
   inline static State state_;
+  inline static std::atomic<StorageHook> hooks_[4];
   inline static const AdoptedTable table_{
-      AdoptedTable::kVersion, Config::kChunkBits, Config::kNumChunks, state_.chunks, &Adopt, &Size};
+      AdoptedTable::kVersion, Config::kChunkBits, Config::kNumChunks, state_.chunks, &Adopt, &Size,
+      &OnOnlyStorageLeft};
 };
 
 }  // namespace tether

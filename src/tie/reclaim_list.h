@@ -11,8 +11,12 @@
 // pops, so a push it did not see asks again. (An ordinary Drain leaves the flag alone: the pending
 // call is still coming, and will find the list empty.)
 //
-// Gate: a C++ thread may touch a wrapper only between Enter() == true and Leave(). Close() waits
-// for those inside, so Python waits for C++, never the reverse; nothing blocks between the two.
+// Gates: a C++ thread may touch a wrapper only between Enter() == true and Leave(), and a Python
+// thread may follow a dormant handle only between EnterReader() == true and LeaveReader(). Close()
+// shuts the second gate, waits for those inside, and only then shuts the first: while somebody
+// reads through a handle, C++ threads still empty it before they free the object. Python waits for
+// C++, never the reverse; nothing blocks between the two. With the GIL, Close() and readers exclude
+// each other anyway.
 #ifndef TETHER_TIE_RECLAIM_LIST_H_
 #define TETHER_TIE_RECLAIM_LIST_H_
 
@@ -41,6 +45,20 @@ class ReclaimList {
     inside_.fetch_sub(1, std::memory_order_release);
   }
 
+  bool EnterReader() {
+    if (!R::kFreeThreaded || R::kMutation == Mutation::kNoReaderGate) return !At::Load(closing_);
+    R::Step(&readers_);
+    readers_.fetch_add(1, std::memory_order_seq_cst);
+    if (!At::Load(closing_, std::memory_order_seq_cst)) return true;
+    LeaveReader();
+    return false;
+  }
+  void LeaveReader() {
+    if (!R::kFreeThreaded || R::kMutation == Mutation::kNoReaderGate) return;
+    R::Step(&readers_);
+    readers_.fetch_sub(1, std::memory_order_release);
+  }
+
   // Takes over one reference to `w`, whose handle is dead and stays so.
   void Push(Wrapper* w) {
     if (!Enter()) return;  // the interpreter has ended: leaked on purpose
@@ -66,6 +84,8 @@ class ReclaimList {
   }
 
   void Close() {
+    At::Store(closing_, true, std::memory_order_seq_cst);
+    while (At::Load(readers_, std::memory_order_acquire) != 0) R::Relax();
     At::Store(closed_, true, std::memory_order_seq_cst);
     while (At::Load(inside_, std::memory_order_acquire) != 0) R::Relax();
     DrainAll();
@@ -74,10 +94,9 @@ class ReclaimList {
   // Threads inside the gate and pending calls did not come along.
   void AfterForkInChild() {
     inside_.store(0, std::memory_order_relaxed);
+    readers_.store(0, std::memory_order_relaxed);
     requested_.store(false, std::memory_order_relaxed);
   }
-
-  bool closed() const { return closed_.load(std::memory_order_relaxed); }
 
  private:
   using At = Access<R>;
@@ -102,8 +121,10 @@ class ReclaimList {
 
   std::atomic<uintptr_t> head_{kGone};  // as a handle: kGone, or a wrapper | kDead
   std::atomic<bool> requested_{false};
-  std::atomic<bool> closed_{false};
+  std::atomic<bool> closing_{false};  // the readers' gate
+  std::atomic<bool> closed_{false};   // the C++ threads' gate
   std::atomic<uint32_t> inside_{0};
+  std::atomic<uint32_t> readers_{0};
 };
 
 }  // namespace tether

@@ -13,7 +13,9 @@
 //                          Promote       W, reached through a weak reference, is used
 //   Active -> Detached     Take, Rebind  move; a wrapper that dies without Drop
 //   Active -> gone         Drop          W's reference to H was the only one
-//   Inactive -> gone       Settle        the last C++ reference goes: H is destroyed, then W
+//   Inactive -> gone       Settle        the last C++ reference goes: H is destroyed, then W; a
+//   weak
+//                                        reference may keep H's storage, but not W
 //
 // Invariants
 //   I1  a wrapper that goes out of scope gives back its strong reference
@@ -178,13 +180,17 @@ class Tie : private TieSteps<R> {
   // Use of a wrapper that is, or was a moment ago, dormant.
   static TVMFFIObject* Promote(Wrapper* w) {
     list().Drain();
-    if (list().closed()) return nullptr;  // see PeekDormant
     for (int attempt = 0; attempt <= R::kMaxAttempts; ++attempt) {
-      uintptr_t handle = LockDormant(w);
-      if (!IsDormant(handle)) return IsUsable(handle) ? ObjectOf(handle) : nullptr;
-      TVMFFIObject* h = ObjectOf(handle);
-      bool alive = AddStrongIfAlive(h);
-      UnlockDormant(w, handle);
+      TVMFFIObject* h = nullptr;
+      bool alive = false;
+      bool dormant = PeekDormant(w, [&](TVMFFIObject* object) {
+        h = object;
+        alive = AddStrongIfAlive(object);
+      });
+      if (!dormant) {
+        uintptr_t handle = At::Load(R::HandleOf(w));
+        return IsUsable(handle) ? ObjectOf(handle) : nullptr;
+      }
       if (!alive) return nullptr;
       TieSlot* slot = FindSlot(h);
       uintptr_t word = Lock(slot);
@@ -201,16 +207,20 @@ class Tie : private TieSteps<R> {
     return nullptr;
   }
 
-  // Calls look(h) while W is dormant and h therefore alive; for the collector. Once the list is
-  // closed objects die without telling their wrappers, and a dormant handle proves nothing any
-  // more.
+  // Calls look(h) if W is dormant: the memory of h stays meanwhile. False if it is not, or once the
+  // list closes: then objects die without telling their wrappers, and a dormant handle proves
+  // nothing any more.
   template <typename Look>
-  static void PeekDormant(Wrapper* w, Look&& look) {
-    if (list().closed()) return;
+  static bool PeekDormant(Wrapper* w, Look&& look) {
+    if (!list().EnterReader()) return false;
     uintptr_t handle = LockDormant(w);
-    if (!IsDormant(handle)) return;
-    look(ObjectOf(handle));
-    UnlockDormant(w, handle);
+    bool dormant = IsDormant(handle);
+    if (dormant) {
+      look(ObjectOf(handle));
+      UnlockDormant(w, handle);
+    }
+    list().LeaveReader();
+    return dormant;
   }
 
   // ---- Python lets go -------------------------------------------------------------------------
@@ -315,6 +325,13 @@ class Tie : private TieSteps<R> {
   static void Release(Wrapper* w) {
     if (R::AttachedHere()) return R::DecRef(w);
     list().Push(w);
+  }
+
+  // H, which has an alloc header, was destroyed, and a C++ weak reference keeps its storage. The
+  // wrapper does not wait for that (P4): as in Settle, this thread is alone with the word.
+  static void OnlyStorageIsLeft(TVMFFIObject* h) {
+    if (PrefixOf(h)->header.delete_space != &DeleteSpace) return;
+    if (Wrapper* w = Settle(&PrefixOf(h)->tie)) Release(w);
   }
 
   // ---- the allocator of the frontend ----------------------------------------------------------

@@ -96,6 +96,7 @@ enum class Mutation {
   kDrainMidway,
   kRequestedAfterPop,
   kNoShutdownGate,
+  kNoReaderGate,
 };
 
 // Atomic accesses with the hooks in front.

@@ -11,7 +11,7 @@
 //           P run the pending call
 //   C++     c drop the container's reference   C the same for the second object
 //           w promote a C++ weak reference, use it, drop both   n put a new object at a freed
-//           address x end the interpreter (atexit)
+//           address   x end the interpreter (atexit)   X the same with Python threads still running
 //
 // Each broken variant of the engine (Mutation) must be found by at least one scenario.
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ Interleaving* scheduler;
 template <typename R>
 class TieProgram;
 
-bool IsPython(const char* script) { return std::strpbrk(script, "cCwnx") == nullptr; }
+bool IsPython(const char* script) { return std::strpbrk(script, "cCwnxX") == nullptr; }
 bool InThread() { return scheduler->current() >= 0 && scheduler->current() < 3; }
 bool InWrapper(const void* address, const TestWrapper* w) {
   return w != nullptr && address >= w && address < w + 1;
@@ -268,6 +268,10 @@ void PrefixDeleter(void* self, int flags) {
     Destroy<R>(self);
     if (OnPythonThread()) R::MaySwitch();
   }
+  if (flags == kStrong && R::kMutation != Mutation::kNoStrongHook) {
+    R::Engine::OnlyStorageIsLeft(static_cast<TVMFFIObject*>(self));
+  }
+  if (flags == kStrong && PrefixOf(self)->tie.word != 0) scheduler->Fail("P4: tied to a husk");
   if (flags & kWeak) PrefixOf(self)->header.delete_space(self);
   R::Step(nullptr);
 }
@@ -553,6 +557,13 @@ class TieProgram {
         R::Step(&world.interpreter_ended);
         world.interpreter_ended = true;
         return;
+      case 'X':
+        R::AcquireGil();
+        Engine::list().Close();
+        R::ReleaseGil();
+        R::StepWhenZero(&world.python_threads);
+        world.interpreter_ended = true;
+        return;
     }
     FAIL() << "unknown step " << op;
   }
@@ -697,6 +708,15 @@ TYPED_TEST(TieInterleaving, InterpreterEndsUnderCppThreads) {
   EXPECT_EQ(Explore<TestFixture::kFree>(s), "");
 }
 
+TYPED_TEST(TieInterleaving, InterpreterEndsUnderPythonThreads) {
+  for (const char* python : {"W", "F", "WF"}) {
+    Scenario s = Make(python, "c", "X");
+    s.dormant = true;
+    ExploreBothKinds<TestFixture::kFree>(s);
+  }
+  ExploreBothKinds<TestFixture::kFree>(Make("*DW", "c", "X"));
+}
+
 // ---- broken engines must be found out -------------------------------------------------------
 
 Scenario Dormant(Scenario s) {
@@ -757,6 +777,10 @@ TEST(TieMutations, Fetch) {
   EXPECT_FOUND(true, kMoveOutside, Make("*M", "FU", "c"));
 }
 
+TEST(TieMutations, StrongPhase) {
+  EXPECT_FOUND(false, kNoStrongHook, CppWeak(Dormant(Make("", "c", "w"))));
+}
+
 TEST(TieMutations, AdoptedSlots) {
   EXPECT_FOUND(false, kSlotAfterDeleter, Old(Garbage(Make("*DF", "c", "nc"))));
   EXPECT_FOUND(false, kNoStrongHook, Old(CppWeak(Dormant(Make("W", "c", "w")))));
@@ -766,6 +790,7 @@ TEST(TieMutations, ReclaimList) {
   EXPECT_FOUND(false, kDrainMidway, Dormant(TwoObjects(Make("F", "F", "C"))));
   EXPECT_FOUND(false, kRequestedAfterPop, Dormant(TwoObjects(Make("P", "c", "C"))));
   EXPECT_FOUND(false, kNoShutdownGate, Dormant(Make("", "c", "x")));
+  EXPECT_FOUND(true, kNoReaderGate, Dormant(Make("W", "c", "X")));
 }
 
 }  // namespace

@@ -248,11 +248,8 @@ def test_p7_p4_weak_references_follow_old_objects(old: OldClient) -> None:
 
 
 def test_p7_p4_a_weak_pointer_of_the_client_keeps_no_wrapper(
-    old: OldClient, request: pytest.FixtureRequest
+    old: OldClient,
 ) -> None:
-    if old.release == "ours":
-        reason = "objects with a prefix settle their wrapper when the storage goes, not before"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     point = old.make_point(1, "label", None)
     old.watch(point)
     watcher = weakref.ref(point)

@@ -67,11 +67,36 @@ class BodyGuard {
   void* body_;
 };
 
+// An object was destroyed and a weak reference keeps its storage: what a frontend has tied to it
+// dies now, not with the storage. Rare, so the library's function is looked up by name; a library
+// without it has no frontend that would want to know.
+TVM_FFI_NO_INLINE inline void TellOnlyStorageIsLeft(TVMFFIObject* self) {
+  constexpr char kName[] = "ffi.tether.OnlyStorageIsLeft";
+  TVMFFIByteArray name{kName, sizeof(kName) - 1};
+  TVMFFIObjectHandle tell = nullptr;
+  if (TVMFFIFunctionGetGlobal(&name, &tell) != 0 || tell == nullptr) return;
+  TVMFFIAny arg{}, result{};
+  arg.type_index = TypeIndex::kTVMFFIOpaquePtr;
+  arg.v_ptr = self;
+  (void)TVMFFIFunctionCall(tell, &arg, 1, &result);
+  TVMFFIObjectDecRef(tell);
+}
+
+// The deleter of an object in storage from the registry, given how to destroy it.
+template <typename Destroy>
+TVM_FFI_INLINE void DeleteInPhases(TVMFFIObject* self, void* body, int flags,
+                                   const Destroy& destroy) {
+  bool storage_stays = (flags & kTVMFFIObjectDeleterFlagBitMaskWeak) == 0;
+  bool tell = storage_stays && self->__padding == kTVMFFIObjectAllocHeaderMark;
+  if (flags & kTVMFFIObjectDeleterFlagBitMaskStrong) destroy();
+  if (TVM_FFI_PREDICT_FALSE(tell)) TellOnlyStorageIsLeft(self);
+  if (!storage_stays) ReleaseBody(body);
+}
+
 template <typename T>
 void DestroyObject(void* self, int flags) {
   T* body = details::ObjectUnsafe::RawObjectPtrFromUnowned<T>(static_cast<TVMFFIObject*>(self));
-  if (flags & kTVMFFIObjectDeleterFlagBitMaskStrong) body->T::~T();
-  if (flags & kTVMFFIObjectDeleterFlagBitMaskWeak) ReleaseBody(body);
+  DeleteInPhases(static_cast<TVMFFIObject*>(self), body, flags, [body] { body->T::~T(); });
 }
 
 // Destroying a long chain. Its head drops the next object inside its own destructor, and so on,
