@@ -113,7 +113,7 @@ def _state_of_old_client(type_index: int) -> Any:
     members = core._lookup_type_attr(type_index, "__ffi_enum_entries__")
     if members is None:
         return None
-    state = EnumState()
+    state = EnumState()  # type: ignore[call-arg]
     for name, member in members.items():
         state.entries.append(member)
         state.indexes[str(name)] = state.indexes[member._int_index] = member
