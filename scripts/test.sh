@@ -36,6 +36,12 @@ python_tests() {
     --junitxml="$REPORTS/python.xml"
 }
 
+# Packages as the index has them, not rebuilt.
+prebuilt_clients() {
+  PYTHONPATH=build/release/package "$PYTHON" -m pytest -q tests/clients \
+    --junitxml="$REPORTS/clients.xml"
+}
+
 # The model of the tie: a quick selection by hand, every configuration in CI.
 model_checks() {
   if [ -n "${CI:-}" ]; then model/run.sh --all; else model/run.sh --quick; fi
@@ -59,6 +65,7 @@ run "test: C++ suite" run_sharded release build/release/bin/tvm_ffi_cpp_tests
 run "test: C programs" c_programs
 run "test: exported symbols, packaging" python_checks
 run "test: old binaries" tests/skew/run.sh
+run "test: prebuilt clients" prebuilt_clients
 run "test: Python package" python_tests
 run "test: Python package on every other interpreter" scripts/python_matrix.sh
 run "test: model of the tie" model_checks
