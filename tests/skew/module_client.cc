@@ -14,8 +14,8 @@ class QuietModuleObj : public tvm::ffi::ModuleObj {
   }
 };
 
+tvm::ffi::Module MakeModule() { return tvm::ffi::Module(tvm::ffi::make_object<QuietModuleObj>()); }
+
 }  // namespace
 
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(make_module, []() {
-  return tvm::ffi::Module(tvm::ffi::make_object<QuietModuleObj>());
-})
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(make_module, MakeModule)
