@@ -14,7 +14,16 @@ from typing import Any
 import foreign
 import pytest
 import tvm_ffi
-from support import WAYS, collect, run_python, run_threads, scaled, watch_death
+from support import (
+    WAYS,
+    NativeClient,
+    collect,
+    run_python,
+    run_threads,
+    scaled,
+    wait_until,
+    watch_death,
+)
 from tvm_ffi import Tensor, core, from_dlpack, tying
 from tvm_ffi.testing import echo
 
@@ -385,6 +394,30 @@ def test_many_threads_share_arrays_and_tensors() -> None:
             assert numpy.from_dlpack(tensor)[0, 0] == array[0, 0]
 
     run_threads(4, body)
+
+
+def test_p9_a_thread_of_cpp_drops_the_last_reference(client: NativeClient) -> None:
+    for _ in range(scaled(50)):
+        array = numpy.zeros(100)
+        gone = weakref.ref(array)
+        client.hold(array)
+        client.hold(from_dlpack(array))
+        del array
+        assert gone() is not None
+        client.release_all_in_thread()  # while this thread has the GIL
+        assert wait_until(lambda gone=gone: gone() is None)
+
+
+def test_arrays_that_cpp_still_has_at_exit() -> None:
+    program = """
+import numpy, tvm_ffi
+a = numpy.zeros(10)
+box = tvm_ffi.List([a, tvm_ffi.from_dlpack(a)])
+box.append(tvm_ffi.convert(lambda: box))      # a ring that reaches the end of the process
+tvm_ffi.register_global_func("tests.keeps_array", box[2])
+print(box[0].shape)
+"""
+    assert run_python(program) == "(10,)\n"
 
 
 # ---- protocols ----------------------------------------------------------------------------------
