@@ -108,7 +108,8 @@ struct RecentSetter {
   PyTypeObject* type;
   Setter setter;
 };
-inline constexpr size_t kRecentSetters = 256;
+// Memory per thread is scarce in a library that is loaded late.
+inline constexpr size_t kRecentSetters = kFreeThreaded ? 32 : 256;
 extern TETHER_PER_THREAD RecentSetter recent_setters[kRecentSetters];
 
 inline RecentSetter* RecentSetterOf(PyTypeObject* type) {
