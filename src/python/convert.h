@@ -84,6 +84,7 @@ class Arguments {
   };
   bool ReserveMore(Py_ssize_t n);
   void LetGo();
+  void LetGoOfAll();
 
   static constexpr int32_t kInline = 8;
   TVMFFIAny inline_[kInline];
@@ -213,6 +214,10 @@ inline int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) 
 PyObject* CallableOf(TVMFFIObject* function);
 // A function object around a Python callable. NULL object with an error set.
 ffi::Function MakeCallback(PyObject* callable, const DLPackExchangeAPI* api = nullptr);
+// The same as an owned value, for the arguments of a call. False with an error set.
+bool StoreCallback(PyObject* callable, TVMFFIAny* out);
+// Takes over the last reference to a function made by StoreCallback, if that is what h is.
+bool RecycleCallback(TVMFFIObject* h);
 PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 
 // ---- errors

@@ -27,24 +27,65 @@ class PyCallback : public ffi::FunctionObj {
       : callable_(Py_NewRef(callable)), api_(api) {
     safe_call = Call;
   }
-  ~PyCallback() { ReleaseFromAnyThread(callable_); }
+  ~PyCallback() {
+    if (callable_ != nullptr) ReleaseFromAnyThread(callable_);
+  }
 
   static int Call(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
     auto* self = static_cast<PyCallback*>(static_cast<ffi::Object*>(handle));
+    // A thread that may touch Python may do so while the interpreter shuts down, too.
+    if (TVM_FFI_PREDICT_TRUE(AttachedHere())) return self->CallAttached(args, num_args, result);
     if (IsFinalizing()) {
       TVMFFIErrorSetRaisedFromCStr("RuntimeError",
                                    "a Python function was called while the interpreter shuts down");
       return -1;
     }
     GILGuard gil;
-    if (self->Invoke(args, num_args, result)) return 0;
-    RaiseToCaller();
-    return -1;
+    return self->CallAttached(args, num_args, result);
   }
 
   PyObject* callable() const { return callable_; }
 
+  // ---- most callbacks end with the call they were made for. With the GIL such an object is kept,
+  // empty, for the next callback.
+
+  static bool IsSpare(TVMFFIObject* h) {
+    if (kFreeThreaded || h->type_index != TypeIndex::kTVMFFIFunction ||
+        TVMFFIFunctionGetCellPtr(h)->safe_call != Call) {
+      return false;
+    }
+    // Nobody else has it, and there is no wrapper, not even a dormant one.
+    if (tie::CountWord::LoadAcquire(&h->combined_ref_count) !=
+        ffi::details::kCombinedRefCountBothOne) {
+      return false;
+    }
+    tie::TieSlot* slot = Engine::FindSlot(h);
+    return slot != nullptr && slot->word.load(std::memory_order_relaxed) == 0;
+  }
+  static bool Recycle(TVMFFIObject* h) {
+    if (!IsSpare(h) || num_spare_ == kMaxSpare) return false;
+    auto* self = ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<PyCallback>(h);
+    PyObject* callable = self->callable_;
+    self->callable_ = nullptr;
+    spare_[num_spare_++] = self;
+    Py_DECREF(callable);  // last: it may run Python code
+    return true;
+  }
+  static TVMFFIObject* Reuse(PyObject* callable) {
+    if (num_spare_ == 0) return nullptr;
+    PyCallback* self = spare_[--num_spare_];
+    self->callable_ = Py_NewRef(callable);
+    self->api_ = nullptr;
+    return ffi::details::ObjectUnsafe::GetHeader(self);
+  }
+
  private:
+  int CallAttached(const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) const {
+    if (TVM_FFI_PREDICT_TRUE(Invoke(args, num_args, result))) return 0;
+    RaiseToCaller();
+    return -1;
+  }
+
   // False with a Python error set.
   bool Invoke(const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) const {
     constexpr int32_t kInline = 8;
@@ -106,6 +147,10 @@ class PyCallback : public ffi::FunctionObj {
     return true;
   }
 
+  static constexpr int kMaxSpare = 16;
+  static inline PyCallback* spare_[kMaxSpare];
+  static inline int num_spare_ = 0;
+
   PyObject* callable_;
   const DLPackExchangeAPI* api_;  // tensors arrive as this framework's
 };
@@ -121,6 +166,22 @@ ffi::Function MakeCallback(PyObject* callable, const DLPackExchangeAPI* api) {
   return ffi::Function(
       ffi::ObjectPtr<ffi::FunctionObj>(ffi::make_object<PyCallback>(callable, api)));
 }
+
+bool StoreCallback(PyObject* callable, TVMFFIAny* out) {
+  TVMFFIObject* h = PyCallback::Reuse(callable);
+  if (h == nullptr) {
+    Ref done = Ref::Steal(Guarded([&] {
+      h = ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(
+          MakeCallback(callable, nullptr));
+      return Py_NewRef(Py_None);
+    }));
+    if (!done) return false;
+  }
+  tie::StoreObject(h, out);
+  return true;
+}
+
+bool RecycleCallback(TVMFFIObject* h) { return PyCallback::Recycle(h); }
 
 // ---- calls
 // ----------------------------------------------------------------------------------------------------

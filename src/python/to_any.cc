@@ -20,8 +20,15 @@ using ffi::TypeIndex;
 void Arguments::LetGo() {
   // A thread that the interpreter ends while it waits for the GIL unwinds through here.
   if (IsFinalizing() && !AttachedHere()) return;
+  if (TVM_FFI_PREDICT_TRUE(PyErr_Occurred() == nullptr)) return LetGoOfAll();
   ErrorAside failure_of_the_call;
-  if (has_kept_value_) ffi::details::ObjectUnsafe::DecRefObjectHandle(kept_value_.v_obj);
+  LetGoOfAll();
+}
+
+void Arguments::LetGoOfAll() {
+  if (has_kept_value_ && !RecycleCallback(kept_value_.v_obj)) {
+    Engine::DropStrong(kept_value_.v_obj);
+  }
   if (more_values_ != nullptr) {
     for (const TVMFFIAny& value : *more_values_) {
       ffi::details::ObjectUnsafe::DecRefObjectHandle(value.v_obj);
@@ -393,10 +400,9 @@ bool SetValueProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 }
 
 bool SetCallable(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  return Try([&] {
-    ffi::Function func = MakeCallback(obj);
-    return func != nullptr && StoreOwned(std::move(func), out, args);
-  });
+  if (!StoreCallback(obj, out)) return false;
+  args->Keep(*out);
+  return true;
 }
 
 bool SetException(PyObject* obj, TVMFFIAny* out, Arguments* args) {
