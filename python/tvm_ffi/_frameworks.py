@@ -9,7 +9,6 @@ dtype('float32')
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from enum import IntEnum
@@ -62,8 +61,10 @@ def _optional_module(name: str) -> ModuleType | None:
     """Import one of the libraries of `_MODULES`; None when it is missing or not wanted."""
     if os.environ.get("TVM_FFI_BUILD_DOCS", "0") != "0":
         return None
+    from importlib import import_module
+
     try:
-        return importlib.import_module(_MODULES[name])
+        return import_module(_MODULES[name])
     except ImportError:
         return None
 

@@ -26,7 +26,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "convert.h"
+#include "tensor.h"
 
 namespace tether_py {
 namespace {
@@ -195,6 +195,10 @@ class EdgeWalk {
       case ffi::TypeIndex::kTVMFFIFunction: {
         PyObject* callable = CallableOf(h);
         return callable != nullptr ? visit_(callable, arg_) : 0;
+      }
+      case ffi::TypeIndex::kTVMFFITensor: {
+        PyObject* owner = MemoryOwnerOf(h);
+        return owner != nullptr ? visit_(owner, arg_) : 0;
       }
       case ffi::TypeIndex::kTVMFFIOpaquePyObject:
         return visit_(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(h)->handle), arg_);

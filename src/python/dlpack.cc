@@ -6,6 +6,7 @@
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -135,17 +136,39 @@ TVMFFIObject* ImportFromMethod(PyObject* obj, const ImportOptions& options) {
 
 // ---- tensors over the memory of a Python object
 
-// The memory is valid for as long as `owner` lives.
-struct PythonMemory {
-  PyObject* owner;
-  void AllocData(DLTensor*) {}
-  void FreeData(DLTensor*) { ReleaseFromAnyThread(owner); }
+// Shape and strides follow the object, as they may change in `owner`.
+class PythonTensorObj : public ffi::TensorObj {
+ public:
+  PythonTensorObj(PyObject* owner, const DLTensor& prototype) : owner_(Py_NewRef(owner)) {
+    *static_cast<DLTensor*>(this) = prototype;
+    auto* extents = reinterpret_cast<int64_t*>(this + 1);
+    std::copy(prototype.shape, prototype.shape + ndim, extents);
+    std::copy(prototype.strides, prototype.strides + ndim, extents + ndim);
+    shape = extents;
+    strides = extents + ndim;
+  }
+  ~PythonTensorObj() { ReleaseFromAnyThread(owner_); }
+
+  PyObject* owner() const { return owner_; }
+
+ private:
+  PyObject* owner_;  // the memory is valid for as long as it lives
 };
 
+// What all objects of that class have in common, once there is one.
+std::atomic<decltype(TVMFFIObject::deleter)> python_tensor_deleter{nullptr};
+
+// NULL with an error set.
 TVMFFIObject* TensorOver(PyObject* owner, const DLTensor& prototype) {
-  auto tensor = ffi::tether::AllocatedTensorObj<PythonMemory>::Make(PythonMemory{Py_NewRef(owner)},
-                                                                    prototype);
-  return ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(tensor));
+  TVMFFIObject* h = nullptr;
+  Ref done = Ref::Steal(Guarded([&]() -> PyObject* {
+    auto tensor = ffi::make_inplace_array_object<PythonTensorObj, int64_t>(
+        static_cast<size_t>(prototype.ndim) * 2, owner, prototype);
+    h = ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(tensor));
+    python_tensor_deleter.store(h->deleter, std::memory_order_relaxed);
+    return Py_NewRef(Py_None);
+  }));
+  return h;
 }
 
 // ---- numpy
@@ -238,16 +261,15 @@ TVMFFIObject* ImportArray(PyObject* array, const ImportOptions& options) {
   prototype.dtype = dtype;
   prototype.shape = reinterpret_cast<int64_t*>(a->shape);
   prototype.strides = strides;
-  TVMFFIObject* h = nullptr;
-  Ref done = Ref::Steal(Guarded([&]() -> PyObject* {
-    if (options.require_alignment != 0 || options.require_contiguous) {
-      ffi::tether::CheckImport(prototype, static_cast<size_t>(options.require_alignment),
-                               options.require_contiguous);
-    }
-    h = TensorOver(array, prototype);
+  if (options.require_alignment == 0 && !options.require_contiguous) {
+    return TensorOver(array, prototype);
+  }
+  Ref fits = Ref::Steal(Guarded([&]() -> PyObject* {
+    ffi::tether::CheckImport(prototype, static_cast<size_t>(options.require_alignment),
+                             options.require_contiguous);
     return Py_NewRef(Py_None);
   }));
-  return h;
+  return fits ? TensorOver(array, prototype) : nullptr;
 }
 
 // Whether an array looks as ArrayFields says, tried on one with a gap and an offset.
@@ -391,12 +413,7 @@ TVMFFIObject* ImportViewByAPI(PyObject* obj, const DLPackExchangeAPI* api) {
   }
   if (!CheckGeometry(view)) return nullptr;
   if (view.strides == nullptr && view.ndim != 0) return ImportByAPI(obj, api, ImportOptions());
-  TVMFFIObject* h = nullptr;
-  Ref done = Ref::Steal(Guarded([&]() -> PyObject* {
-    h = TensorOver(obj, view);
-    return Py_NewRef(Py_None);
-  }));
-  return h;
+  return TensorOver(obj, view);
 }
 
 bool SetByExchangeAPI(PyObject* obj, TVMFFIAny* out, Arguments* args) {
@@ -744,6 +761,11 @@ bool SkipsExchangeAPI() {
 const DLPackExchangeAPI* ExchangeAPIOf(PyObject* cls) {
   Ref attribute = Ref::Steal(PyObject_GetAttr(cls, exchange_api_name));
   return attribute ? ParseExchangeAPI(attribute.get()) : nullptr;
+}
+
+PyObject* MemoryOwnerOf(TVMFFIObject* tensor) {
+  if (tensor->deleter == nullptr || tensor->deleter != python_tensor_deleter.load()) return nullptr;
+  return ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<PythonTensorObj>(tensor)->owner();
 }
 
 bool IsOwnExchangeAPI(const DLPackExchangeAPI* api) { return api == &own_api || api == &test_api; }

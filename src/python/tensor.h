@@ -64,6 +64,8 @@ int ResolveTorchTensor(PyObject* obj, Setter* out);
 int ResolveDLPack(PyObject* obj, Setter* out);
 // The exchange API of a tensor class. NULL with an error set.
 const DLPackExchangeAPI* ExchangeAPIOf(PyObject* cls);
+// The Python object whose memory a tensor shows and keeps, borrowed, or NULL.
+PyObject* MemoryOwnerOf(TVMFFIObject* tensor);
 // Whether `api` is the one of Tensor itself, so that there is nothing to translate.
 bool IsOwnExchangeAPI(const DLPackExchangeAPI* api);
 // A container that came with a tag: passes on its API and the stream of its tensors.

@@ -380,6 +380,30 @@ def test_what_cpp_keeps_keeps_the_memory(cls: type[foreign.Tensor]) -> None:
     assert memory() is None and alive() == 0
 
 
+def test_p6_a_ring_through_the_memory_of_a_tensor() -> None:
+    """A framework's tensor with an attribute that leads, through C++, back to itself."""
+    given = foreign.ViewTensor((2, 2))
+    given.cache = tvm_ffi.Array([{"self": given}])  # type: ignore[attr-defined]
+    other = foreign.ViewTensor()
+    other.cache = echo(tvm_ffi.List([other]))  # type: ignore[attr-defined]
+    gone = weakref.ref(given), weakref.ref(other)
+    foreign.calls.clear()
+    del given, other
+    collect()
+    assert [ref() for ref in gone] == [None, None]
+    kept = foreign.ViewTensor((3,))
+    box = tvm_ffi.Array([kept])
+    kept.cache = box  # type: ignore[attr-defined]
+    gone_too = weakref.ref(kept)
+    foreign.calls.clear()
+    del kept
+    collect()
+    assert gone_too() is not None and box[0].shape == (3,)
+    del box
+    collect()
+    assert gone_too() is None
+
+
 def test_from_dlpack_uses_the_exchange_api() -> None:
     given = foreign.Tensor((3,))
     tensor = from_dlpack(given)
