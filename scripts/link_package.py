@@ -23,7 +23,12 @@ def main() -> None:
         if source.name != "__pycache__":
             link(source, package / source.name)
     link(root / "include", package / "include")
+    link(root / "src", package / "src")
     link(libraries, package / "lib")
+    cmake_package = package / "share" / "cmake" / "tvm_ffi"
+    cmake_package.mkdir(parents=True, exist_ok=True)
+    for generated in package.parents[1].glob("tvm_ffi-config*.cmake"):
+        link(generated, cmake_package / generated.name)
 
 
 if __name__ == "__main__":

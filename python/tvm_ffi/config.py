@@ -27,13 +27,13 @@ _ANSWERS: dict[str, tuple[str, Callable[[], str]]] = {
     "--includedir": ("directory of the headers", libinfo.find_include_path),
     "--dlpack-includedir": ("directory of dlpack.h", libinfo.find_dlpack_include_path),
     "--cmakedir": ("directory of the CMake package", libinfo.find_cmake_path),
-    "--sourcedir": ("directory of the sources", libinfo.find_source_path),
-    "--libfiles": ("path of the core library", libinfo.find_libtvm_ffi),
     "--libdir": ("directory of the core library", _libdir),
-    "--libs": ("linker flag naming the library", lambda: "-ltvm_ffi"),
+    "--libfiles": ("path of the core library", libinfo.find_libtvm_ffi),
+    "--sourcedir": ("directory of the sources", libinfo.find_source_path),
     "--cython-lib-path": ("path of the extension module", libinfo.find_cython_lib),
     "--cxxflags": ("flags for a C++ compiler", lambda: f"{_includes()} -std=c++17"),
     "--cflags": ("flags for a C compiler", _includes),
+    "--libs": ("linker flag naming the library", lambda: "-ltvm_ffi"),
     "--ldflags": ("linker flag naming the directory", lambda: f"-L{_libdir()}"),
 }
 

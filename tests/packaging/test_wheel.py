@@ -9,6 +9,7 @@ import sysconfig
 import zipfile
 from pathlib import Path
 
+import audit_wheel
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,6 +33,10 @@ def test_wheel_has_the_documented_layout(wheel: Path) -> None:
         "tvm_ffi/lib/libtvm_ffi_testing.so",
         "tvm_ffi/include/tvm/ffi/c_api.h",
         "tvm_ffi/include/dlpack/dlpack.h",
+        "tvm_ffi/include/tvm_ffi_python_helpers.h",
+        "tvm_ffi/src/core/object.cc",
+        "tvm_ffi/core.pyi",
+        "tvm_ffi/py.typed",
         "tvm_ffi/share/cmake/tvm_ffi/tvm_ffi-config.cmake",
         f"tvm_ffi/core{sysconfig.get_config_var('EXT_SUFFIX')}",
     }
@@ -49,6 +54,18 @@ def test_installed_wheel_works(wheel: Path, tmp_path: Path) -> None:
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_wheel_is_tagged_and_linked_right(wheel: Path) -> None:
+    assert audit_wheel.problems(wheel) == []
+
+
+def test_wheel_has_the_console_scripts(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (n for n in archive.namelist() if n.endswith("entry_points.txt"))
+    assert "tvm-ffi-config = tvm_ffi.config:__main__" in archive.read(name).decode().replace(
+        "=", " = "
+    ).replace("  ", " ")
 
 
 def test_wheel_contains_nothing_else(wheel: Path) -> None:
