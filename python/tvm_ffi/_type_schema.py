@@ -118,6 +118,11 @@ _ACCEPTS_ATTR = "__ffi_convert_type_schema__"
 class _ConvertError(Exception):
     """A value does not fit a schema; the text says where and why."""
 
+    @property
+    def message(self) -> str:
+        """What does not fit."""
+        return str(self)
+
 
 class TypeSchema:
     """The type of a value: an origin such as ``int`` or ``Array`` and the schemas inside it.
