@@ -38,7 +38,25 @@ def state(obj: Any) -> str:
 
 
 def stats() -> dict[str, Any]:
-    """Count the wrappers of this process: live, dormant, adopted, waiting for reclaim, by type."""
+    """Count the wrappers of this process.
+
+    ========= ======================================================================
+    live      with a Python reference
+    dormant   kept by their C++ object until it comes back to Python, or dies
+    adopted   C++ objects of binaries that know nothing of tying
+    waiting   Python objects whose C++ owner died on a thread that may not touch
+              Python; the next operation on any Python thread frees them
+    by_type   live and dormant wrappers together, by Python class
+    ========= ======================================================================
+
+    Costs some microseconds, whatever the number of objects.
+
+    >>> import tvm_ffi
+    >>> from tvm_ffi import tying
+    >>> kept = [tvm_ffi.Map({"k": i}) for i in range(3)]
+    >>> tying.stats()["by_type"][tvm_ffi.Map] >= 3
+    True
+    """
     return core._tie_stats()
 
 

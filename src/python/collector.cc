@@ -7,6 +7,12 @@
 // where W is the only owner of H, the objects that H's memory holds are W's to report; each such
 // edge takes one away again.
 //
+// That is rule A. It needs to know the visitor and where the count is; where a check at import
+// fails (another collector than those known), rule B takes over: the finaliser hands a wrapper
+// whose object is shared over to it, as from dealloc, and every wrapper that somebody gets while a
+// collection runs is on a guard list until it ends. Identity and state survive; weak references in
+// garbage cycles are cleared by CPython before anybody is asked.
+//
 // Objects that refer to each other through C++ memory alone have dormant wrappers, and no Python
 // reference is left to break the ring at. Objects of classes defined in Python are therefore looked
 // into when they are shared or their wrapper is dormant, too, and a ring that turns out to be
@@ -21,6 +27,7 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/accessor.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <unordered_set>
@@ -136,12 +143,25 @@ bool LooksIntoShared(TVMFFIObject* h) {
          !HasWeakReferences(h) && CanBeEmptied(h->type_index);
 }
 
+// Rule B: wrappers that somebody got since the collection began, each with a reference.
+struct GuardList {
+  ShortLock lock;
+  std::unordered_set<Wrapper*> wrappers;
+} guards;
+bool uses_rule_b = false;
+
+void ReleaseGuards() {
+  std::unordered_set<Wrapper*> released;
+  {
+    std::lock_guard<ShortLock> locked(guards.lock);
+    released.swap(guards.wrappers);
+  }
+  for (Wrapper* w : released) Py_DECREF(AsObject(w));
+}
+
 // The wrapper of h if the collector knows it.
-PyObject* TrackedWrapper(TVMFFIObject* h) {
-  tie::TieSlot* slot = Engine::FindSlot(h);
-  if (slot == nullptr) return nullptr;
-  auto* w =
-      reinterpret_cast<PyObject*>(slot->word.load(std::memory_order_relaxed) & ~tie::kWordTags);
+PyObject* TrackedWrapper(uintptr_t word) {
+  auto* w = reinterpret_cast<PyObject*>(word & ~tie::kWordTags);
   return w != nullptr && PyObject_GC_IsTracked(w) ? w : nullptr;
 }
 
@@ -163,7 +183,13 @@ class EdgeWalk {
  private:
   int Edge(TVMFFIObject* child) {
     if (child == nullptr) return 0;
-    if (PyObject* w = TrackedWrapper(child)) return visit_(w, arg_);
+    tie::TieSlot* slot = Engine::FindSlot(child);
+    uintptr_t word = slot != nullptr ? slot->word.load(std::memory_order_relaxed) : 0;
+    if (PyObject* w = TrackedWrapper(word)) {
+      // Rule B adds nothing to the count of an active wrapper, so nothing may be taken away.
+      bool counted = !uses_rule_b || (word & tie::kInactive) != 0;
+      return counted ? visit_(w, arg_) : 0;
+    }
     // No wrapper to stand for it: if nobody else owns it, its edges are ours.
     if (IsSoleOwned(child)) pending_.push_back(child);
     return 0;
@@ -258,7 +284,9 @@ PyObject* OnCollection(PyObject*, PyObject* args) {
   PyObject* info;
   if (!PyArg_ParseTuple(args, "sO", &phase, &info)) return nullptr;
   collection.is_running = std::strcmp(phase, "start") == 0 && !IsFinalizing();
+  Runtime::guarding.store(uses_rule_b && collection.is_running);
   if (collection.is_running) Py_RETURN_NONE;
+  ReleaseGuards();
   std::unordered_set<TVMFFIObject*> pins;
   pins.swap(collection.pins);
   for (TVMFFIObject* h : pins) Engine::DropStrong(h);
@@ -275,6 +303,17 @@ bool WatchCollections(PyObject* gc) {
 }
 
 }  // namespace
+
+void Runtime::Guard(Wrapper* w) {
+  std::lock_guard<ShortLock> locked(guards.lock);
+  if (guards.wrappers.insert(w).second) Py_INCREF(AsObject(w));
+}
+
+bool Runtime::IsGuarded(Wrapper* w) {
+  if (!uses_rule_b) return false;
+  std::lock_guard<ShortLock> locked(guards.lock);
+  return guards.wrappers.count(w) != 0;
+}
 
 bool CanBeEmptied(int32_t type_index) {
   // 0 for a type not asked about yet.
@@ -389,9 +428,10 @@ bool LearnCollector() {
   if (!collected) return false;
   Ref alive = Ref::Steal(PyObject_CallNoArgs(weak.get()));
   if (!alive) return false;
-  if (alive.get() == Py_None) {
-    // Another collector than the ones known: cycles with shared objects then lose weak references.
+  // The variable is for tests of rule B.
+  if (alive.get() == Py_None || std::getenv("TETHER_COLLECTOR_RULE_B") != nullptr) {
     subtracting_visitor = nullptr;
+    uses_rule_b = true;
   }
   return WatchCollections(gc.get());
 }

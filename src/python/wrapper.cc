@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "convert.h"
@@ -16,6 +17,79 @@ Types types{};
 PyObject* core_module = nullptr;
 Counters counters;
 const tie::AdoptedTable* Runtime::adopted_table = nullptr;
+
+// ---- how many wrappers there are, by class
+// -----------------------------------------------------------------------------------------------
+
+namespace {
+
+// A cell per class, found by its address; without the GIL several, so that threads do not pass one
+// cache line to and fro. Classes whose place is taken share a map. Every class seen stays alive.
+class ClassCounts {
+ public:
+  void Add(PyTypeObject* cls, int64_t n) {
+    Cell* cell = &cells_[Row()][(reinterpret_cast<uintptr_t>(cls) >> 5) % kColumns];
+    if (TVM_FFI_PREDICT_FALSE(cell->cls.load(std::memory_order_relaxed) != cls)) {
+      return AddSlow(cell, cls, n);
+    }
+    cell->Add(n);
+  }
+
+  // By class, without those that have none.
+  std::unordered_map<PyTypeObject*, int64_t> Get() {
+    std::unordered_map<PyTypeObject*, int64_t> sums;
+    std::lock_guard<ShortLock> guard(lock_);
+    for (auto& row : cells_) {
+      for (Cell& cell : row) {
+        if (PyTypeObject* cls = cell.cls.load()) sums[cls] += cell.count.load();
+      }
+    }
+    for (const auto& [cls, n] : others_) sums[cls] += n;
+    return sums;
+  }
+
+ private:
+  static constexpr size_t kRows = kFreeThreaded ? 8 : 1;
+  static constexpr size_t kColumns = 256;
+  struct Cell {
+    std::atomic<PyTypeObject*> cls{nullptr};
+    std::atomic<int64_t> count{0};
+    void Add(int64_t n) {
+      if (kFreeThreaded) {
+        count.fetch_add(n, std::memory_order_relaxed);
+      } else {
+        count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+      }
+    }
+  };
+
+  static size_t Row() {
+    if (!kFreeThreaded) return 0;
+    static std::atomic<size_t> next{0};
+    static thread_local size_t row = next.fetch_add(1, std::memory_order_relaxed) % kRows;
+    return row;
+  }
+
+  TVM_FFI_NO_INLINE void AddSlow(Cell* cell, PyTypeObject* cls, int64_t n) {
+    std::lock_guard<ShortLock> guard(lock_);
+    PyTypeObject* owner = cell->cls.load();
+    if (owner == nullptr) {
+      Py_INCREF(cls);
+      cell->cls.store(owner = cls);
+    }
+    if (owner == cls) return cell->Add(n);
+    auto [it, is_new] = others_.emplace(cls, 0);
+    if (is_new) Py_INCREF(cls);
+    it->second += n;
+  }
+
+  Cell cells_[kRows][kColumns];
+  ShortLock lock_;
+  std::unordered_map<PyTypeObject*, int64_t> others_;
+};
+ClassCounts& class_counts = *new ClassCounts();  // outlives the last wrapper
+
+}  // namespace
 
 // ---- the engine's runtime
 // ---------------------------------------------------------------------------
@@ -85,6 +159,7 @@ void Runtime::OnDormant(Wrapper* w) {
 void Runtime::OnActive(Wrapper* w) {
   counters.dormant.Add(-1);
   if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
+  if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
 }
 
 void Runtime::OnGone(Wrapper* w) {
@@ -171,7 +246,7 @@ Wrapper* AllocateWrapper(PyTypeObject* cls) {
   }
   Wrapper* w = AsWrapper(obj);
   new (&w->handle) tie::Handle(tie::kEmpty);
-  counters.wrappers.Add(1);
+  class_counts.Add(cls, 1);
   if (IsFunctionClass(cls)) InitFunctionWrapper(reinterpret_cast<FunctionWrapper*>(w));
   return w;
 }
@@ -234,6 +309,7 @@ struct PendingRelease {
   PendingRelease* next;
 };
 std::atomic<PendingRelease*> pending_releases{nullptr};
+std::atomic<int64_t> num_pending_releases{0};
 std::atomic<bool> interpreter_ended{false};
 
 }  // namespace
@@ -247,6 +323,7 @@ void ReleaseFromAnyThread(void* obj) {
   auto* node = static_cast<PendingRelease*>(std::malloc(sizeof(PendingRelease)));
   if (node == nullptr) return;  // one object is lost, the process is not
   node->obj = static_cast<PyObject*>(obj);
+  num_pending_releases.fetch_add(1, std::memory_order_relaxed);
   node->next = pending_releases.load(std::memory_order_relaxed);
   while (!pending_releases.compare_exchange_weak(node->next, node, std::memory_order_release,
                                                  std::memory_order_relaxed)) {
@@ -261,6 +338,7 @@ void DrainReleases() {
     PendingRelease* next = node->next;
     PyObject* obj = node->obj;
     std::free(node);
+    num_pending_releases.fetch_sub(1, std::memory_order_relaxed);
     Py_DECREF(obj);
     node = next;
   }
@@ -316,7 +394,7 @@ void DeallocWrapper(PyObject* self) {
   if (w->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
   Engine::Discard(w);
   if (IsFunctionClass(type)) ClearFunctionWrapper(reinterpret_cast<FunctionWrapper*>(self));
-  counters.wrappers.Add(-1);
+  class_counts.Add(type, -1);
   // A handle is gone only if its wrapper was dormant when the object died.
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
   if (tie::IsDead(handle) && handle != tie::kEmpty) counters.dormant.Add(-1);
@@ -441,10 +519,22 @@ PyObject* TieState(PyObject*, PyObject* obj) {
 }
 
 PyObject* TieStats(PyObject*, PyObject*) {
-  int64_t wrappers = counters.wrappers.Get(), dormant = counters.dormant.Get();
-  return Py_BuildValue("{s:L,s:L,s:n}", "live", static_cast<long long>(wrappers - dormant),
-                       "dormant", static_cast<long long>(dormant), "adopted",
-                       static_cast<Py_ssize_t>(Runtime::adopted_table->size()));
+  Ref by_type = Ref::Steal(PyDict_New());
+  if (!by_type) return nullptr;
+  int64_t wrappers = 0;
+  for (const auto& [cls, n] : class_counts.Get()) {
+    wrappers += n;
+    Ref count = Ref::Steal(PyLong_FromLongLong(n));
+    auto* key = reinterpret_cast<PyObject*>(cls);
+    if (!count || (n > 0 && PyDict_SetItem(by_type.get(), key, count.get()) < 0)) return nullptr;
+  }
+  auto dormant = static_cast<long long>(counters.dormant.Get());
+  size_t waiting = Engine::list().waiting() +
+                   static_cast<size_t>(num_pending_releases.load(std::memory_order_relaxed));
+  return Py_BuildValue("{s:L,s:L,s:n,s:n,s:O}", "live", static_cast<long long>(wrappers) - dormant,
+                       "dormant", dormant, "adopted",
+                       static_cast<Py_ssize_t>(Runtime::adopted_table->size()), "waiting",
+                       static_cast<Py_ssize_t>(waiting), "by_type", by_type.get());
 }
 
 PyObject* DropLastRefWithoutThreadState(PyObject*, PyObject*) {

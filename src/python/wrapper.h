@@ -84,7 +84,6 @@ inline bool IsWrapper(PyObject* obj) { return PyObject_TypeCheck(obj, types.obje
 
 // How many wrappers there are, for tying.stats().
 struct Counters {
-  SharedCount wrappers;
   SharedCount dormant;
 };
 extern Counters counters;
@@ -100,11 +99,16 @@ struct Runtime : public tie::NoHooks {
   static tie::Handle& HandleOf(Wrapper* w) { return w->handle; }
   static void IncRef(Wrapper* w) { Py_INCREF(AsObject(w)); }
   static void DecRef(Wrapper* w) { Py_DECREF(AsObject(w)); }
-  static bool TryIncRef(Wrapper* w) { return tether_py::TryIncRef(AsObject(w)); }
+  static bool TryIncRef(Wrapper* w) {
+    if (!tether_py::TryIncRef(AsObject(w))) return false;
+    if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
+    return true;
+  }
   static void EnableTryIncRef(Wrapper* w) { tether_py::EnableTryIncRef(AsObject(w)); }
   static bool IsResurrectionOver(Wrapper* w) { return tether_py::IsResurrectionOver(AsObject(w)); }
   static void ClearFinalized(Wrapper* w) { tether_py::ClearFinalized(AsObject(w)); }
-  static bool IsGuarded(Wrapper*) { return false; }
+  static bool IsGuarded(Wrapper* w);
+  static void Guard(Wrapper* w);
   static bool AttachedHere() { return tether_py::AttachedHere(); }
   static bool OneThread() { return tether_py::OneThread(); }
   static bool RequestDrain();
@@ -121,6 +125,8 @@ struct Runtime : public tie::NoHooks {
   static void FreeSpace(void* p) { BlockCache::Free(p); }
 
   static const tie::AdoptedTable* adopted_table;
+  // A collection runs, and the collector does not know what C++ holds (collector.cc, rule B).
+  static inline std::atomic<bool> guarding{false};
 };
 
 using Engine = tie::Tie<Runtime>;

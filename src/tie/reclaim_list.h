@@ -62,6 +62,7 @@ class ReclaimList {
   // Takes over one reference to `w`, whose handle is dead and stays so.
   void Push(Wrapper* w) {
     if (!Enter()) return;  // the interpreter has ended: leaked on purpose
+    waiting_.fetch_add(1, std::memory_order_relaxed);
     uintptr_t head = At::Load(head_);
     do {
       At::Store(R::HandleOf(w), head);
@@ -98,6 +99,9 @@ class ReclaimList {
     requested_.store(false, std::memory_order_relaxed);
   }
 
+  // How many wrappers are on the list, for inspection.
+  size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
+
  private:
   using At = Access<R>;
 
@@ -115,6 +119,7 @@ class ReclaimList {
       Wrapper* w = reinterpret_cast<Wrapper*>(next & ~kHandleTags);
       next = At::Load(R::HandleOf(w));
       At::Store(R::HandleOf(w), kGone);
+      waiting_.fetch_sub(1, std::memory_order_relaxed);
       R::DecRef(w);
     }
   }
@@ -125,6 +130,7 @@ class ReclaimList {
   std::atomic<bool> closed_{false};   // the C++ threads' gate
   std::atomic<uint32_t> inside_{0};
   std::atomic<uint32_t> readers_{0};
+  std::atomic<size_t> waiting_{0};
 };
 
 }  // namespace tether

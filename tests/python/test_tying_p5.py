@@ -417,3 +417,29 @@ def test_p5_deep_structures_with_state_die_without_recursion() -> None:
     del head, node
     collect()
     assert deaths == [True]
+
+
+def test_p5_stats_count_by_type() -> None:
+    def count(cls: type) -> int:
+        return tying.stats()["by_type"].get(cls, 0)
+
+    before = count(testing.TestIntPair), count(Stateful)
+    kept = [testing.TestIntPair(i, i) for i in range(5)]
+    holder = make_holder(Stateful(1))
+    assert count(testing.TestIntPair) == before[0] + 5
+    assert count(Stateful) == before[1] + 1, "dormant ones count, too"
+    del kept, holder
+    collect()
+    assert (count(testing.TestIntPair), count(Stateful)) == before
+    assert (
+        sum(tying.stats()["by_type"].values()) == tying.stats()["live"] + tying.stats()["dormant"]
+    )
+
+
+def test_p5_stats_count_what_waits(client: NativeClient) -> None:
+    for i in range(7):
+        client.hold(testing.TestIntPair(i, i))
+    before = tying.stats()["waiting"]
+    assert client.release_all_in_thread() == 7
+    assert tying.stats()["waiting"] - before in (0, 7), "none is freed alone"
+    assert wait_until(lambda: tying.stats()["waiting"] == 0)
