@@ -2,8 +2,9 @@
 """The Python frontend side by side with its peers.
 
 The same small library (a Node with an int field, an object field and children; a few functions) is
-built for every peer. Each row is one Python statement, measured as time relative to the floor, in
-one process and in turns with it, and as instructions per run of the statement (callgrind).
+built for every peer. Which promises each one keeps is tried out. Each row of the other tables is
+one Python statement, measured as time relative to the floor, in one process and in turns with it,
+and as instructions per run of the statement (callgrind).
 
     python bench/run_python.py [--peers floor,ours,nanobind] [--rounds 25] [--no-count]
 
@@ -26,11 +27,16 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "python"))
+import behaviour
 import rows
 import setup_peers as build
 
 RESULTS = build.ROOT / "bench" / "results"
-TITLES = {"floor": "floor", "ours": "ours", "nanobind": "nanobind", "reference": "reference"}
+TITLES = {"adopted": "ours, old client", "pyo3": "PyO3", "cython": "Cython", "slots": "pure Python"}
+
+
+def label(name: str) -> str:
+    return TITLES.get(name, name)
 
 
 def progress(text: str) -> None:
@@ -38,13 +44,7 @@ def progress(text: str) -> None:
 
 
 def measure(peer: build.Peer, mode: str, *arguments: object, prefix: tuple[str, ...] = ()) -> Any:
-    """Run measure.py for a peer and return what it prints."""
-    script = build.HERE / "measure.py"
-    command = [*prefix, peer.python, script, peer.name, build.PEERS, mode, *arguments]
-    # A fixed seed, so that two runs hash alike and count alike.
-    variables = {**os.environ, "PYTHONHASHSEED": "0", **peer.environment}
-    output = build.run(*command, env=variables)
-    return json.loads(output.splitlines()[-1])
+    return build.ask(peer, "measure.py", mode, *arguments, prefix=prefix)
 
 
 def times(peer: build.Peer, rounds: int) -> dict[str, dict[str, float]]:
@@ -91,7 +91,7 @@ def cpu_name() -> str:
 
 def table(title: str, peers: list[str], cell: Any, targets: bool) -> list[str]:
     """One markdown table, a line per row; cell(peer, key) is a number or None."""
-    heads = [*(TITLES[name] for name in peers), *(["target"] if targets else [])]
+    heads = [*(label(name) for name in peers), *(["target"] if targets else [])]
     lines = ["", f"| {title} | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
     for row in rows.ROWS:
         cells = []
@@ -104,20 +104,56 @@ def table(title: str, peers: list[str], cell: Any, targets: bool) -> list[str]:
     return lines
 
 
-def report(data: dict[str, Any]) -> str:
+def behaviour_table(answers: dict[str, dict[str, str]]) -> list[str]:
     lines = [
-        "# Python: ours and its peers side by side",
         "",
+        f"| behaviour | {' | '.join(map(label, answers))} |",
+        "|---|" + "---|" * len(answers),
+    ]
+    for probe in behaviour.PROBES:
+        cells = [answers[name].get(probe.__name__, "-") for name in answers]
+        lines.append(f"| {(probe.__doc__ or '').rstrip('.')} | {' | '.join(cells)} |")
+    return lines
+
+
+def circumstances(ready: dict[str, build.Peer], missing: dict[str, str]) -> dict[str, Any]:
+    """Return what a reader must know to judge the figures."""
+    python = next(iter(ready.values())).python
+    version = "import sys; print(sys.version.split(' (')[0])"
+    return {
+        "date": date.today().isoformat(),
+        "python": build.run(python, "-c", version),
+        "compiler": build.run("g++", "-dumpfullversion"),
+        "cpu": cpu_name(),
+        "peers": {name: peer.version for name, peer in ready.items()},
+        "missing": missing,
+    }
+
+
+def heading(data: dict[str, Any]) -> list[str]:
+    lines = [
         f"{data['date']}, CPython {data['python']}, g++ {data['compiler']}, {data['cpu']}.",
         "Made by `make bench`; every peer exports the same small library.",
         "",
     ]
-    for name, version in data["peers"].items():
-        lines.append(f"- {TITLES[name]}: {version}")
-    for name, reason in data["missing"].items():
-        lines.append(f"- {TITLES[name]}: not measured ({reason})")
+    lines += [f"- {label(name)}: {version}" for name, version in data["peers"].items()]
+    lines += [f"- {label(name)}: not measured ({why})" for name, why in data["missing"].items()]
+    return lines
+
+
+def write_results(name: str, data: dict[str, Any], text: str) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    print(text)
+
+
+def report(data: dict[str, Any]) -> str:
+    lines = ["# Python: ours and its peers side by side", "", *heading(data)]
+    lines += ["", "Promises, tried out with each peer's defaults."]
+    lines += behaviour_table(data["behaviour"])
     timed = [name for name in data["peers"] if name != "floor"]
-    lines += ["", "Time as a multiple of the floor's, measured in turns in one process."]
+    lines += ["", "CPU time as a multiple of the floor's, measured in turns in one process."]
     lines += table(
         "operation", timed, lambda p, k: data["time"].get(p, {}).get(k, {}).get("ratio"), True
     )
@@ -132,6 +168,16 @@ def report(data: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def measure_peer(peer: build.Peer, data: dict[str, Any], rounds: int, count: bool) -> None:
+    if peer.name != "floor":
+        progress(f"trying and timing {peer.name}")
+        data["behaviour"][peer.name] = build.ask(peer, "behaviour.py")
+        data["time"][peer.name] = times(peer, rounds)
+    if count:
+        progress(f"counting instructions of {peer.name}")
+        data["instructions"][peer.name] = instructions(peer)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--peers", default=",".join(build.PREPARE))
@@ -143,33 +189,21 @@ def main() -> None:
         sys.exit(f"the floor cannot be built: {missing['floor']}")
     python = ready["floor"].python
     build.extension(python, "bench_marks", build.HERE / "marks.c", compiler="gcc")
-    data: dict[str, Any] = {
-        "date": date.today().isoformat(),
-        "python": build.run(python, "-c", "import sys; print(sys.version.split()[0])"),
-        "compiler": build.run("g++", "-dumpfullversion"),
-        "cpu": cpu_name(),
-        "peers": {name: peer.version for name, peer in ready.items()},
-        "missing": missing,
-        "time": {},
-        "instructions": {},
-    }
+    data = circumstances(ready, missing)
+    data.update(behaviour={}, time={}, instructions={})
     # One core for everything: moving between cores costs more than what is measured.
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    for name, peer in ready.items():
-        if name != "floor":
-            progress(f"timing {name}")
-            data["time"][name] = times(peer, options.rounds)
-    if options.no_count or shutil.which("valgrind") is None:
+    count = not options.no_count and shutil.which("valgrind") is not None
+    if not count:
         progress("instructions are not counted" + ("" if options.no_count else ": no valgrind"))
-    else:
-        for name, peer in ready.items():
-            progress(f"counting instructions of {name}")
-            data["instructions"][name] = instructions(peer)
-    RESULTS.mkdir(exist_ok=True)
-    text = report(data)
-    (RESULTS / "python.md").write_text(text, encoding="utf-8")
-    (RESULTS / "python.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    print(text)
+    for name, peer in ready.items():
+        try:
+            measure_peer(peer, data, options.rounds, count)
+        except build.Unavailable as reason:
+            data["missing"][name] = str(reason)
+            progress(f"  not measured: {reason}")
+    data["peers"] = {name: text for name, text in data["peers"].items() if name not in missing}
+    write_results("python", data, report(data))
 
 
 if __name__ == "__main__":

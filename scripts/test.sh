@@ -42,6 +42,11 @@ prebuilt_clients() {
     --junitxml="$REPORTS/clients.xml"
 }
 
+# The fast paths: instructions per operation against the record in bench/instructions.json.
+instruction_counts() {
+  "$PYTHON" bench/guard.py check --package build/release/package --junit "$REPORTS/instructions.xml"
+}
+
 # The model of the tie: a quick selection by hand, every configuration in CI.
 model_checks() {
   if [ -n "${CI:-}" ]; then model/run.sh --all; else model/run.sh --quick; fi
@@ -68,6 +73,7 @@ run "test: old binaries" tests/skew/run.sh
 run "test: prebuilt clients" prebuilt_clients
 run "test: Python package" python_tests
 run "test: Python package on every other interpreter" scripts/python_matrix.sh
+run "test: instruction counts" instruction_counts
 run "test: model of the tie" model_checks
 run "build: address and undefined-behaviour sanitizers" scripts/build.sh asan
 run "test: C++ suite under ASan and UBSan" asan_tests

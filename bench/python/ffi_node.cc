@@ -3,7 +3,12 @@
 // against those of the reference release.
 #include <tvm/ffi/tvm_ffi.h>
 
+#include <chrono>
+#include <future>
+#include <memory>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -29,13 +34,49 @@ class Node : public ffi::ObjectRef {
   TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(Node, ffi::ObjectRef, NodeObj);
 };
 
+// Holds any value, a Python callback too.
+class BoxObj : public ffi::Object {
+ public:
+  ffi::Any value;
+
+  static constexpr bool _type_mutable = true;
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("bench.Box", BoxObj, ffi::Object);
+};
+
+ffi::Array<ffi::Any> MakeMany(int64_t n) {
+  ffi::Array<ffi::Any> nodes;
+  nodes.reserve(n);
+  for (int64_t i = 0; i < n; ++i) nodes.push_back(Node(i));
+  return nodes;
+}
+
+// Kept by C++ until the process ends, and not even destroyed then.
+void Keep(ffi::ObjectRef object) {
+  static auto* kept = new std::vector<ffi::ObjectRef>;
+  kept->push_back(std::move(object));
+}
+
+// Whether another thread can drop what `holder` holds while this one keeps the interpreter locked.
+bool DropOnThread(const Node& holder) {
+  auto done = std::make_shared<std::promise<void>>();
+  std::thread([done, next = std::move(holder->next)]() mutable {
+    next = ffi::ObjectRef();
+    done->set_value();
+  }).detach();
+  return done->get_future().wait_for(std::chrono::milliseconds(300)) == std::future_status::ready;
+}
+
 TVM_FFI_STATIC_INIT_BLOCK() {
+  refl::ObjectDef<BoxObj>().def(refl::init<>()).def_rw("value", &BoxObj::value);
   refl::ObjectDef<NodeObj>()
       .def(refl::init<int64_t>())
       .def_rw("value", &NodeObj::value)
       .def_rw("next", &NodeObj::next)
       .def_rw("children", &NodeObj::children);
   refl::GlobalDef()
+      .def("bench.make_many", MakeMany)
+      .def("bench.keep", Keep)
+      .def("bench.drop_on_thread", DropOnThread)
       .def("bench.make_node", [](int64_t value) { return Node(value); })
       .def("bench.identity", [](Node node) { return node; })
       .def("bench.add", [](int64_t a, int64_t b) { return a + b; })

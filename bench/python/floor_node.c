@@ -248,6 +248,9 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit_bench_floor(void) {
   PyObject* module = PyModule_Create(&definition);
   if (module == NULL) return NULL;
+#ifdef Py_GIL_DISABLED
+  PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
   if (PyModule_AddType(module, &NodeType) < 0 || PyType_Ready(&ArrayType) < 0 ||
       PyType_Ready(&ArrayIterType) < 0 || PyType_Ready(&MapType) < 0) {
     Py_DECREF(module);

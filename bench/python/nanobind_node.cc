@@ -10,8 +10,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/intrusive/counter.inl>
 
+#include <chrono>
 #include <cstdint>
+#include <future>
+#include <memory>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -29,6 +33,29 @@ using Array = std::vector<nb::ref<Node>>;
 using Map = std::unordered_map<std::string, nb::ref<Node>>;
 NB_MAKE_OPAQUE(Array)
 NB_MAKE_OPAQUE(Map)
+
+// Holds any Python object.
+class Box : public nb::intrusive_base {
+ public:
+  nb::object value;
+};
+
+static Array* MakeMany(int64_t n) {
+  auto* nodes = new Array;
+  nodes->reserve(n);
+  for (int64_t i = 0; i < n; ++i) nodes->push_back(nb::ref<Node>(new Node(i)));
+  return nodes;
+}
+
+// Whether another thread can drop what `holder` holds while this one keeps the interpreter locked.
+static bool DropOnThread(Node& holder) {
+  auto done = std::make_shared<std::promise<void>>();
+  std::thread([done, next = std::move(holder.next)]() mutable {
+    next.reset();
+    done->set_value();
+  }).detach();
+  return done->get_future().wait_for(std::chrono::milliseconds(300)) == std::future_status::ready;
+}
 
 NB_MODULE(bench_nanobind, m) {
   nb::intrusive_init(
@@ -48,8 +75,14 @@ NB_MODULE(bench_nanobind, m) {
       .def(nb::init<int64_t>())
       .def_rw("value", &Node::value)
       .def_rw("next", &Node::next, nb::arg().none());
+  nb::class_<Box, nb::intrusive_base>(m, "Box")
+      .def(nb::init<>())
+      .def_rw("value", &Box::value, nb::arg().none());
   nb::bind_vector<Array, nb::rv_policy::automatic_reference>(m, "Array");
   nb::bind_map<Map, nb::rv_policy::automatic_reference>(m, "Map");
+  m.def("make_many", &MakeMany);
+  m.def("keep", [](const Array& nodes) { new Array(nodes); });
+  m.def("drop_on_thread", &DropOnThread);
   m.def("make_node", [](int64_t value) { return nb::ref<Node>(new Node(value)); });
   m.def("identity", [](nb::ref<Node> node) { return node; });
   m.def("add", [](int64_t a, int64_t b) { return a + b; });

@@ -2,7 +2,9 @@
 """The same small library, as each peer offers it to Python.
 
 A peer is a namespace with: Node, make_node, identity, add, add_released, call, echo_str,
-make_array(list of nodes), make_map(dict of nodes).
+make_array(list of nodes), make_map(dict of nodes); for the other probes, where the peer has a
+native side: Box (holds any Python object), make_many(n) nodes that Python has not seen, keep(array)
+until the process ends, drop_on_thread(node).
 """
 
 from __future__ import annotations
@@ -13,7 +15,17 @@ from types import SimpleNamespace
 from typing import Any
 
 # Peers whose library is an extension module of its own.
-MODULES = {"floor": "bench_floor", "nanobind": "bench_nanobind"}
+MODULES = {
+    "floor": "bench_floor",
+    "nanobind": "bench_nanobind",
+    "pybind11": "bench_pybind11",
+    "cython": "bench_cython",
+    "pyo3": "bench_pyo3",
+    "slots": "bench_slots",
+}
+# Implementations of the FFI interface, and whose headers their library was compiled against.
+# "adopted" is ours with a library that has never heard of it.
+FFI = {"ours": "ours", "adopted": "reference", "reference": "reference"}
 
 
 def _ffi(folder: Path, name: str) -> Any:
@@ -22,10 +34,14 @@ def _ffi(folder: Path, name: str) -> Any:
 
     import tvm_ffi
 
-    ctypes.CDLL(str(folder / f"libbench_{name}.so"), ctypes.RTLD_GLOBAL)
+    ctypes.CDLL(str(folder / f"libbench_{FFI[name]}.so"), ctypes.RTLD_GLOBAL)
 
     @tvm_ffi.register_object("bench.Node")
     class Node(tvm_ffi.Object):
+        pass
+
+    @tvm_ffi.register_object("bench.Box")
+    class Box(tvm_ffi.Object):
         pass
 
     def function(short: str, release_gil: bool = False) -> Any:
@@ -35,6 +51,10 @@ def _ffi(folder: Path, name: str) -> Any:
 
     return SimpleNamespace(
         Node=Node,
+        Box=Box,
+        make_many=function("make_many"),
+        keep=function("keep"),
+        drop_on_thread=function("drop_on_thread"),
         make_node=function("make_node"),
         identity=function("identity"),
         add=function("add"),
@@ -47,13 +67,24 @@ def _ffi(folder: Path, name: str) -> Any:
     )
 
 
+def _filled_map(nodes: dict[str, Any]) -> Any:
+    """Stand in for the constructor that pybind11's maps do not have."""
+    import bench_pybind11
+
+    result = bench_pybind11.Map()
+    for key, node in nodes.items():
+        result[key] = node
+    return result
+
+
 def load(name: str, folder: Path) -> Any:
     """Return the peer `name`, whose compiled parts are in `folder`."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    if name in ("ours", "reference"):
+    if name in FFI:
         return _ffi(folder, name)
     module = __import__(MODULES[name])
-    if name == "nanobind":
-        module.make_array, module.make_map = module.Array, module.Map
+    if not hasattr(module, "make_array"):
+        module.make_array = module.Array
+        module.make_map = _filled_map if name == "pybind11" else module.Map
     return module

@@ -2,23 +2,27 @@
 """Environments and compiled libraries of the peers.
 
 Each peer is prepared by one function, which raises `Unavailable` with a reason that the tables
-then show. Environments live in .cache/bench, everything compiled in build/bench-python.
+then show. Environments live in .cache/bench, everything compiled in build/bench-python; for the
+interpreter named by BENCH_PYTHON, if it is set, in folders of their own.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-BUILD = ROOT / "build" / "bench-python"
+OTHER = os.environ.get("BENCH_PYTHON", "")
+BUILD = ROOT / "build" / f"bench-{Path(OTHER).name or 'python'}"
 PEERS = BUILD / "peers"
-ENVIRONMENTS = ROOT / ".cache" / "bench"
+ENVIRONMENTS = ROOT / ".cache" / "bench" / Path(OTHER).name
 PYTHON_VERSION = "3.13"
 REFERENCE = "apache-tvm-ffi==0.1.15.post1"
 FLAGS = ["-O2", "-DNDEBUG", "-fPIC", "-shared"]
@@ -48,12 +52,22 @@ def run(*command: object, **kwargs: object) -> str:
     )
     if done.returncode != 0:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no output"]
-        raise Unavailable(f"{Path(str(command[0])).name}: {last[0]}")
+        raise Unavailable(f"{Path(str(command[0])).name}: {last[0][:200]}")
     return done.stdout.strip()
+
+
+def ask(peer: Peer, script: str, *arguments: object, prefix: tuple[str, ...] = ()) -> Any:
+    """Run a script of this folder for a peer and return the JSON object it prints."""
+    command = [*prefix, peer.python, HERE / script, peer.name, PEERS, *arguments]
+    # A fixed seed, so that two runs hash alike and count alike.
+    variables = {**os.environ, "PYTHONHASHSEED": "0", **peer.environment}
+    return json.loads(run(*command, env=variables).splitlines()[-1])
 
 
 def base_interpreter() -> Path:
     """Return a CPython of the version the tables are made for, or the one running this."""
+    if OTHER:
+        return Path(OTHER)
     candidates = [shutil.which(f"python{PYTHON_VERSION}") or ""]
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     candidates += sorted(map(str, pyenv.glob(f"{PYTHON_VERSION}.*/bin/python")), reverse=True)
@@ -87,6 +101,19 @@ def config(python: Path, expression: str) -> str:
     return run(python, "-c", f"import sysconfig; print({expression})")
 
 
+def compile_once(output: Path, *command: object) -> None:
+    """Run a compiler unless `output` came from this very command and is newer than its sources."""
+    stamp = output.with_suffix(".command")
+    text = " ".join(map(str, command))
+    sources = [HERE / "shared_node.h", *(part for part in command if isinstance(part, Path))]
+    same = output.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == text
+    changed = [part.stat().st_mtime for part in sources if part.is_file()]
+    if same and max(changed) < output.stat().st_mtime:
+        return
+    run(*command, "-o", output)
+    stamp.write_text(text, encoding="utf-8")
+
+
 def extension(python: Path, module: str, *sources: object, compiler: str = "g++") -> None:
     """Compile an extension module; options are passed among the sources."""
     suffix = config(python, "sysconfig.get_config_var('EXT_SUFFIX')")
@@ -94,7 +121,7 @@ def extension(python: Path, module: str, *sources: object, compiler: str = "g++"
     standard = ["-std=c++17"] if compiler == "g++" else []
     output = PEERS / f"{module}{suffix}"
     flags = [*FLAGS, "-fvisibility=hidden", f"-I{include}"]
-    run(compiler, *standard, *flags, *sources, "-o", output)
+    compile_once(output, compiler, *standard, *flags, *sources)
 
 
 def ffi_library(name: str, include: Path, libraries: Path) -> None:
@@ -128,17 +155,75 @@ def reference() -> Peer:
     return Peer("reference", python, {}, REFERENCE)
 
 
+def adopted() -> Peer:
+    """Ours, with the library compiled against the headers of the reference release."""
+    release = REFERENCE.split("==")[1]
+    headers = run(sys.executable, ROOT / "tests" / "skew" / "fetch_headers.py", release)
+    ffi_library("reference", Path(headers) / "include", Path(headers) / "lib")
+    peer = ours()
+    return Peer("adopted", peer.python, peer.environment, f"ours, client built for {REFERENCE}")
+
+
 def nanobind() -> Peer:
     python = environment("nanobind", "nanobind==3.1.0")
     package = Path(run(python, "-c", "import nanobind; print(nanobind.__path__[0])"))
     includes = [f"-I{package / 'include'}", f"-I{package / 'ext/robin_map/include'}"]
     sources = [HERE / "nanobind_node.cc", package / "src" / "nb_combined.cpp"]
-    extension(python, "bench_nanobind", "-fno-strict-aliasing", *includes, *sources)
+    threads = config(python, "sysconfig.get_config_var('Py_GIL_DISABLED')") == "1"
+    flags = ["-fno-strict-aliasing", *(["-DNB_FREE_THREADED"] if threads else [])]
+    extension(python, "bench_nanobind", *flags, *includes, *sources)
     version = run(python, "-c", "import nanobind; print(nanobind.__version__)")
     return Peer("nanobind", python, {}, f"nanobind {version}, intrusive")
 
 
-PREPARE = {"floor": floor, "ours": ours, "nanobind": nanobind, "reference": reference}
+def pybind11() -> Peer:
+    python = environment("pybind11", "pybind11==3.1.0")
+    include = run(python, "-c", "import pybind11; print(pybind11.get_include())")
+    extension(python, "bench_pybind11", f"-I{include}", HERE / "pybind11_node.cc")
+    version = run(python, "-c", "import pybind11; print(pybind11.__version__)")
+    return Peer("pybind11", python, {}, f"pybind11 {version}, std::shared_ptr")
+
+
+def cython() -> Peer:
+    python = environment("cython", "cython==3.3.1")
+    generated = BUILD / "bench_cython.cc"
+    run(python, "-m", "cython", "--cplus", "-3", HERE / "bench_cython.pyx", "-o", generated)
+    extension(python, "bench_cython", f"-I{HERE}", generated)
+    version = run(python, "-c", "import Cython; print(Cython.__version__)")
+    return Peer("cython", python, {}, f"Cython {version}, a wrapper class over std::shared_ptr")
+
+
+def pyo3() -> Peer:
+    if shutil.which("cargo") is None:
+        raise Unavailable("no cargo on PATH")
+    python = environment("peers")
+    crate = BUILD / "pyo3_node"  # a copy: cargo writes beside the sources
+    shutil.copytree(HERE / "pyo3_node", crate, dirs_exist_ok=True)
+    variables = {**os.environ, "PYO3_PYTHON": str(python)}
+    manifest = crate / "Cargo.toml"
+    run("cargo", "build", "--quiet", "--release", "--manifest-path", manifest, env=variables)
+    suffix = config(python, "sysconfig.get_config_var('EXT_SUFFIX')")
+    shutil.copy2(crate / "target/release/libbench_pyo3.so", PEERS / f"bench_pyo3{suffix}")
+    lock = (crate / "Cargo.lock").read_text(encoding="utf-8")
+    version = lock.split('name = "pyo3"\nversion = "')[1].split('"')[0]
+    return Peer("pyo3", python, {}, f"PyO3 {version}, wrapper classes over Arc")
+
+
+def slots() -> Peer:
+    return Peer("slots", environment("peers"), {}, "pure Python, classes with __slots__")
+
+
+PREPARE = {
+    "floor": floor,
+    "ours": ours,
+    "nanobind": nanobind,
+    "pybind11": pybind11,
+    "cython": cython,
+    "pyo3": pyo3,
+    "reference": reference,
+    "adopted": adopted,
+    "slots": slots,
+}
 
 
 def prepare(names: list[str]) -> tuple[dict[str, Peer], dict[str, str]]:
