@@ -206,6 +206,8 @@ int InitText(PyObject* module);
 // ----------------------------------------------------------------------------------------
 
 void InitFunctionWrapper(FunctionWrapper* w);
+// Sets what a registration's metadata says about a function.
+void ApplyMetadata(PyObject* function, const TVMFFIByteArray& metadata);
 // As TVMFFIFunctionCall does, without the detour through the library.
 inline int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
   return TVMFFIFunctionGetCellPtr(func)->safe_call(func, args->data(), args->size(), result);

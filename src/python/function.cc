@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "tensor.h"
 
@@ -502,6 +503,39 @@ bool NameBytes(PyObject* name, TVMFFIByteArray* out) {
   return true;
 }
 
+// What a registration says about a new function in its metadata, a JSON object: "release_gil" is
+// the first value of the attribute of that name.
+void ReadMetadata(PyObject* function, std::string_view metadata) {
+  constexpr std::string_view kKey = "\"release_gil\"";
+  size_t at = metadata.find(kKey);
+  if (at == std::string_view::npos) return;
+  at = metadata.find_first_not_of(" \t\n", at + kKey.size());
+  if (at == std::string_view::npos || metadata[at] != ':') return;  // somebody's value
+  at = metadata.find_first_not_of(" \t\n", at + 1);
+  if (at == std::string_view::npos) return;
+  bool release = metadata[at] != 'f' && metadata[at] != '0';
+  reinterpret_cast<FunctionWrapper*>(function)->release_gil = release;
+}
+
+// The wrapper of a global function; a new one starts as its registration says.
+PyObject* WrapGlobal(TVMFFIObject* h, PyObject* name) {
+  static const auto* get_metadata =
+      new ffi::Function(ffi::Function::GetGlobalRequired("ffi.GetGlobalFuncMetadata"));
+  tie::TieSlot* slot = Engine::FindSlot(h);
+  bool is_new = slot == nullptr || slot->word.load(std::memory_order_relaxed) == 0;
+  Ref function = Ref::Steal(WrapOwned(h));
+  if (!function || !is_new || !PyObject_TypeCheck(function.get(), types.function)) {
+    return function.release();
+  }
+  return Guarded([&]() -> PyObject* {
+    TVMFFIByteArray bytes;
+    if (!NameBytes(name, &bytes)) return nullptr;
+    auto metadata = (*get_metadata)(ffi::String(bytes.data, bytes.size)).cast<ffi::String>();
+    ReadMetadata(function.get(), std::string_view(metadata.data(), metadata.size()));
+    return function.release();
+  });
+}
+
 PyObject* GetGlobalFunc(PyObject*, PyObject* args) {
   PyObject* name;
   int allow_missing = 0;
@@ -510,7 +544,7 @@ PyObject* GetGlobalFunc(PyObject*, PyObject* args) {
   if (!NameBytes(name, &bytes)) return nullptr;
   TVMFFIObjectHandle handle = nullptr;
   if (int code = TVMFFIFunctionGetGlobal(&bytes, &handle)) return RaiseFromCall(code);
-  if (handle != nullptr) return FunctionFromHandle(handle);
+  if (handle != nullptr) return WrapGlobal(static_cast<TVMFFIObject*>(handle), name);
   if (allow_missing) Py_RETURN_NONE;
   return PyErr_Format(PyExc_ValueError, "Cannot find global function %U", name);
 }
@@ -587,6 +621,11 @@ PyType_Spec opaque_spec = {"tvm_ffi.core.OpaquePyObject", sizeof(Wrapper), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, opaque_slots};
 
 }  // namespace
+
+void ApplyMetadata(PyObject* function, const TVMFFIByteArray& metadata) {
+  if (!PyObject_TypeCheck(function, types.function)) return;
+  ReadMetadata(function, std::string_view(metadata.data, metadata.size));
+}
 
 void InitFunctionWrapper(FunctionWrapper* w) {
   w->vectorcall = Vectorcall;

@@ -79,10 +79,13 @@ Ref MethodDict(const TVMFFIMethodInfo& info) {
   Ref dict = Ref::Steal(PyDict_New());
   if (!dict) return nullptr;
   PyObject* d = dict.get();
+  Ref func = Ref::Steal(FromBorrowedAny(info.method));
+  if (!func) return nullptr;
+  ApplyMetadata(func.get(), info.metadata);
   bool done = Put(d, "name", Text(info.name)) && Put(d, "doc", Text(info.doc)) &&
               Put(d, "metadata", Text(info.metadata)) &&
               Put(d, "flags", Ref::Steal(PyLong_FromLongLong(info.flags))) &&
-              Put(d, "func", Ref::Steal(FromBorrowedAny(info.method)));
+              Put(d, "func", std::move(func));
   return done ? dict : Ref();
 }
 

@@ -90,6 +90,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   refl::GlobalDef()
       .def("testing.test_raise_error", TestRaiseError)
       .def("testing.add_one", [](int x) { return x + 1; })
+      .def(
+          "testing.add_one_short", [](int x) { return x + 1; },
+          refl::Metadata{{"release_gil", false}})
       .def_packed("testing.nop", [](PackedArgs, Any*) {})
       .def_packed("testing.echo", Echo)
       .def_packed("testing.apply", TestApply)

@@ -424,3 +424,13 @@ def test_debug_info_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     core._print_debug_info()
     sys.stdout.flush()
     assert "TVMFFIPyGetArgDispatchMapSize" in capfd.readouterr().out
+
+
+def test_a_registration_can_ask_to_keep_the_gil() -> None:
+    short = tvm_ffi.get_global_func("testing.add_one_short")
+    assert short(1) == 2 and short.release_gil is False
+    assert tvm_ffi.get_global_func("testing.add_one").release_gil is True
+    # The attribute belongs to the function from then on: asking again changes nothing.
+    short.release_gil = True
+    assert tvm_ffi.get_global_func("testing.add_one_short").release_gil is True
+    short.release_gil = False
