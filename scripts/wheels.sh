@@ -8,10 +8,11 @@
 #   scripts/wheels.sh python3.10 PATH/python3.13t     these
 source "$(dirname "$0")/common.sh"
 
-wheel_for() {
-  local python=$1 env
+# In a subshell, which removes its environment however it ends.
+wheel_for() (
+  python=$1
   env=$(mktemp -d)
-  trap 'rm -rf "$env"' RETURN
+  trap 'rm -rf "$env"' EXIT
   "$python" -m venv "$env"
   "$env/bin/python" -m pip install --quiet --disable-pip-version-check 'scikit-build-core>=0.10'
   "$env/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps \
@@ -24,7 +25,7 @@ assert box[0] is box[0]
 print(tvm_ffi.__file__)' && bin/tvm-ffi-config --libs)
   mkdir -p dist
   cp "$env"/wheel/*.whl dist/
-}
+)
 
 for python in "${@:-$PYTHON}"; do
   step "wheel: $("$python" -VV | head -n1)" wheel_for "$python"
