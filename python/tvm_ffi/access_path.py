@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from . import core
+from .core import Object
 from .registry import register_object
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["AccessKind", "AccessPath", "AccessStep"]
+__all__ = ["AccessKind", "AccessPath", "AccessStep", "Object", "register_object"]
 
 
 class AccessKind(IntEnum):
@@ -41,7 +41,7 @@ class AccessKind(IntEnum):
 
 
 @register_object("ffi.reflection.AccessStep")
-class AccessStep(core.Object):
+class AccessStep(Object):
     """One step of a path: its kind, and the name, position or key.
 
     >>> from tvm_ffi.access_path import AccessPath
@@ -55,7 +55,7 @@ class AccessStep(core.Object):
 
 
 @register_object("ffi.reflection.AccessPath")
-class AccessPath(core.Object):
+class AccessPath(Object):
     """A path from the root of a value; paths that share a beginning share its objects.
 
     >>> from tvm_ffi.access_path import AccessPath
@@ -120,4 +120,4 @@ class AccessPath(core.Object):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = core.CObject.__hash__
+    __hash__ = Object.__hash__

@@ -22,7 +22,7 @@ from .._dunder import _install_dataclass_dunders
 from ..registry import _add_class_attrs, _warn_missing_field_annotations, register_object
 from .field import Field, _keep_value, dataclass_transform, field
 
-__all__ = ["c_class"]
+__all__ = ["Field", "c_class", "field"]
 
 _T = typing.TypeVar("_T", bound=type)
 

@@ -507,6 +507,8 @@ class EnumAttrMap:
     ('m', True)
     """
 
+    __slots__ = ("_default", "_enum_cls", "name")
+
     def __init__(self, enum_cls: type[Enum], name: str, *, default: Any = MISSING) -> None:
         self._enum_cls = enum_cls
         self._default = default

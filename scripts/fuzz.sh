@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Throws bytes at the JSON parser and at the reader of object graphs, under the address and
+# undefined-behaviour sanitizers. Needs clang for libFuzzer; where there is none it is reported as
+# skipped.
+#
+#   scripts/fuzz.sh [seconds per target]      10 by default, what make test does
+#
+# What it finds new stays in build/fuzz/work, and an input that fails in build/fuzz.
+source "$(dirname "$0")/common.sh"
+seconds=${1:-10}
+out=build/fuzz
+
+compiler=$(command -v clang++ || compgen -c clang++- | sort -V | tail -n 1 || true)
+if [ -z "$compiler" ]; then
+  echo "fuzz: skipped, no clang++"
+  report_skipped fuzz "no clang++"
+  exit 0
+fi
+flags=(-std=c++17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+  -DTVM_FFI_EXPORTS -DTVM_FFI_USE_LIBBACKTRACE=0 -Iinclude -Isrc)
+
+# compile_one SOURCE: through the cache where there is one.
+compile_one() {
+  local object=$out/${1//\//_}.o
+  [ "$object" -nt "$1" ] && [ -z "$(find include src -newer "$object" -name '*.h' -print -quit)" ] ||
+    ${CMAKE_CXX_COMPILER_LAUNCHER:-} "$compiler" "${flags[@]}" -fsanitize=fuzzer-no-link -c "$1" -o "$object"
+}
+
+mkdir -p $out
+sources=(src/core/*.cc src/extra/*.cc src/tie/*.cc)
+export compiler out
+export -f compile_one
+declare -p flags >$out/flags.sh
+printf '%s\0' "${sources[@]}" tests/fuzz/*.cc |
+  xargs -0 -n 1 -P "$JOBS" bash -c 'set -euo pipefail; source build/fuzz/flags.sh; compile_one "$1"' --
+objects=("${sources[@]//\//_}")
+objects=("${objects[@]/#/$out/}")
+objects=("${objects[@]/%/.o}")
+
+cases=
+for target in json graph; do
+  "$compiler" -fsanitize=fuzzer,address,undefined "$out/tests_fuzz_${target}_fuzz.cc.o" \
+    "${objects[@]}" -pthread -ldl -o "$out/${target}_fuzz"
+  mkdir -p $out/work/$target
+  if ! $out/${target}_fuzz -dict=tests/fuzz/$target.dict -max_total_time="$seconds" -timeout=10 \
+    -artifact_prefix=$out/ -print_final_stats=1 $out/work/$target tests/fuzz/corpus/$target \
+    >$out/$target.log 2>&1; then
+    tail -n 40 $out/$target.log >&2
+    die "$target: see $out/$target.log"
+  fi
+  echo "$target: $(grep -o 'number_of_executed_units: *[0-9]*' $out/$target.log | tr -s ' ')"
+  cases+="<testcase name=\"fuzz $target\"/>"
+done
+mkdir -p "$REPORTS"
+echo "<testsuite>$cases</testsuite>" >"$REPORTS/fuzz.xml"

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pickling: content, class, sharing and identity inside the graph; clear errors for the rest."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+from typing import Any
+
+import pytest
+import tvm_ffi
+from support import run_python
+from tvm_ffi import _ffi_api, testing
+from tvm_ffi.dataclasses import Enum, entry, field, py_class
+
+
+@py_class("tests.pickle.Node", eq=True)
+class Node(tvm_ffi.Object):
+    """A graph can be built of it."""
+
+    value: int = 0
+    child: tvm_ffi.Object | None = None
+    items: list[Any] = field(default_factory=list)
+    table: dict[str, Any] = field(default_factory=dict)
+
+
+class Sub(Node):
+    """Not registered itself."""
+
+    __slots__ = ("note",)
+
+
+class Mode(Enum, type_key="tests.pickle.Mode"):
+    """Shared members."""
+
+    on = entry()
+    off = entry()
+
+
+def again(value: Any) -> Any:
+    results = [pickle.loads(pickle.dumps(value, p)) for p in range(pickle.HIGHEST_PROTOCOL + 1)]
+    return results[-1]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        testing.TestIntPair(1, 2),
+        testing.TestObjectBase(v_i64=3, v_str="text of some length"),
+        testing.TestObjectDerived({"k": [1, 2]}, ["a", 2.5, None, True]),
+        testing._TestCxxClassDerived(1, 2, 3.0),
+        testing._TestCxxEnumHolder(10, "+"),
+        Node(1, Node(2), [1, "a"], {"k": 2.5}),
+        tvm_ffi.Array([1, [2, {"k": b"bytes"}]]),
+        tvm_ffi.List([1, 2]),
+        tvm_ffi.Map({1: "one"}),
+        tvm_ffi.Dict({"a": 1}),
+    ],
+)
+def test_content_and_class_come_back(value: Any) -> None:
+    loaded = again(value)
+    assert type(loaded) is type(value)
+    assert _ffi_api.RecursiveEq(loaded, value)
+    assert not loaded.same_as(value)
+
+
+def test_sharing_inside_the_graph_is_kept() -> None:
+    shared = Node(5)
+    loaded = again(Node(1, shared, [shared, [shared]], {"k": shared}))
+    assert loaded.child is loaded.items[0]
+    assert loaded.items[1][0] is loaded.child
+    assert loaded.table["k"] is loaded.child
+    loaded.child.value = 6
+    assert loaded.table["k"].value == 6
+
+
+def test_members_of_enums_are_the_registered_ones() -> None:
+    assert again(Mode.on) is Mode.on
+    assert again(Node(items=[Mode.off])).items[0] is Mode.off
+    assert copy.copy(Mode.on) is not Mode.on
+
+
+def test_an_unregistered_subclass_keeps_its_class_but_not_its_slots() -> None:
+    made = Sub(4)
+    made.note = "python side"
+    loaded = again(made)
+    assert (type(loaded), loaded.value) == (Sub, 4)
+    assert not hasattr(loaded, "note")
+    assert tvm_ffi.Array([loaded])[0] is loaded
+
+
+def test_loaded_objects_are_tied() -> None:
+    loaded = again(Node(1, Node(2)))
+    for _ in range(50):
+        before = id(loaded.child)
+        gc.collect()
+        assert id(loaded.child) == before
+        assert loaded.child is loaded.child
+
+
+def test_a_long_chain() -> None:
+    head = None
+    for i in range(20_000):
+        head = Node(i, head)
+    loaded = pickle.loads(pickle.dumps(head))
+    assert _ffi_api.RecursiveEq(loaded, head)
+
+
+def test_what_cannot_be_pickled_is_named() -> None:
+    for value, name in (
+        (tvm_ffi.Array([lambda: 1]), "ffi.Function"),
+        (testing.TestNonCopyable(1), "testing.TestNonCopyable"),
+        (Node(items=[object()]), "ffi.OpaquePyObject"),
+    ):
+        with pytest.raises((TypeError, RuntimeError), match=name):
+            pickle.dumps(value)
+
+
+def test_a_ring_is_refused() -> None:
+    ring = Node()
+    ring.child = ring
+    with pytest.raises(ValueError, match=r"tests\.pickle\.Node|cycl|itself"):
+        pickle.dumps(ring)
+    ring.child = None
+
+
+def test_a_state_that_is_none_of_ours() -> None:
+    for state in ({}, {"handle": 3}, "text", {"handle": "no json"}, {"handle": "{}"}):
+        made = Node.__new__(Node)
+        with pytest.raises(Exception):  # noqa: B017  any clear exception, no crash
+            made.__setstate__(state)
+        assert made.__chandle__() == 0
+
+
+def test_a_type_that_is_not_registered_when_loading() -> None:
+    data = pickle.dumps(tvm_ffi.Array([Node(1)]))
+    code = (
+        "import pickle, tvm_ffi\n"
+        f"try:\n    pickle.loads({data!r})\n"
+        "except Exception as error:\n    print('tests.pickle.Node' in str(error))"
+    )
+    assert run_python(code) == "True\n"
