@@ -18,7 +18,9 @@
 // into when they are shared or their wrapper is dormant, too, and a ring that turns out to be
 // garbage is broken by emptying the fields that Python defined. That is done only in a collection
 // that found no call without the GIL in progress, and never to objects of C++: threads of a library
-// may be changing a shared list, and destructors may rely on their members.
+// may be changing a shared list, and destructors may rely on their members. Dormant
+// wrappers of such objects would make every collection longer, so they are hidden from it and shown
+// to full ones only.
 #include "wrapper.h"
 
 #include <tvm/ffi/container/dict.h>
@@ -132,9 +134,36 @@ void Empty(TVMFFIObject* h) {
 // The collection in progress.
 struct Collection {
   bool is_running = false;
+  bool is_full = true;
   // Objects of dormant wrappers that were looked into; held until it is over.
   std::unordered_set<TVMFFIObject*> pins;
-} collection;
+  // Wrappers that were hidden before it, and are dormant still.
+  std::unordered_set<Wrapper*> shown;
+};
+// Never destroyed: wrappers die later than static objects.
+Collection& collection = *new Collection();
+
+// With the GIL only. A hidden wrapper has no weak references; that field says where it is in here.
+std::vector<Wrapper*>& hidden = *new std::vector<Wrapper*>();
+
+void ShowHidden() {
+  collection.shown.reserve(hidden.size());
+  for (Wrapper* w : hidden) {
+    w->weakrefs = nullptr;
+    PyObject_GC_Track(AsObject(w));
+    collection.shown.insert(w);
+  }
+  hidden.clear();
+}
+
+void HideShown() {
+  std::unordered_set<Wrapper*> shown;
+  shown.swap(collection.shown);
+  for (Wrapper* w : shown) {
+    // Somebody may have found it in gc.get_objects().
+    if (w->weakrefs == nullptr && Py_REFCNT(AsObject(w)) == 1) Hide(w);
+  }
+}
 
 // Whether a shared object may be looked into now. Where the visitor is not known, nothing counts
 // the references that are not found.
@@ -169,10 +198,13 @@ class EdgeWalk {
  public:
   EdgeWalk(visitproc visit, void* arg) : visit_(visit), arg_(arg) {}
 
-  // Reports what the memory of `root`, which only its wrapper owns, refers to.
+  // Reports what the memory of `root`, which only its wrapper owns, refers to. Edges that are not
+  // reported count as references from outside, so a collection of young objects, which come by
+  // often, may stop early: at the same place every time.
   int Run(TVMFFIObject* root) {
+    int64_t budget = collection.is_full ? INT64_MAX : kYoungBudget;
     pending_.push_back(root);
-    while (!pending_.empty()) {
+    while (!pending_.empty() && --budget >= 0) {
       TVMFFIObject* h = pending_.back();
       pending_.pop_back();
       if (int result = Children(h)) return result;
@@ -181,6 +213,8 @@ class EdgeWalk {
   }
 
  private:
+  static constexpr int64_t kYoungBudget = 100;
+
   int Edge(TVMFFIObject* child) {
     if (child == nullptr) return 0;
     tie::TieSlot* slot = Engine::FindSlot(child);
@@ -279,17 +313,31 @@ TVMFFIObject* ObjectOfDormant(PyObject* self, bool counts) {
   return found;
 }
 
+bool IsFull(PyObject* info) {
+  PyObject* generation = PyDict_GetItemString(info, "generation");
+  return generation != nullptr && PyLong_Check(generation) && PyLong_AsLong(generation) >= 2;
+}
+
 PyObject* OnCollection(PyObject*, PyObject* args) {
   const char* phase;
   PyObject* info;
-  if (!PyArg_ParseTuple(args, "sO", &phase, &info)) return nullptr;
-  collection.is_running = std::strcmp(phase, "start") == 0 && !IsFinalizing();
-  Runtime::guarding.store(uses_rule_b && collection.is_running);
-  if (collection.is_running) Py_RETURN_NONE;
+  if (!PyArg_ParseTuple(args, "sO!", &phase, &PyDict_Type, &info)) return nullptr;
+  bool begins = std::strcmp(phase, "start") == 0;
+  if (begins && IsFinalizing()) Py_RETURN_NONE;
+  Runtime::guarding.store(uses_rule_b && begins);
+  if (begins) {
+    collection.is_running = true;
+    collection.is_full = IsFull(info);
+    if (collection.is_full && !IsAnyInFlight()) ShowHidden();
+    Py_RETURN_NONE;
+  }
   ReleaseGuards();
   std::unordered_set<TVMFFIObject*> pins;
   pins.swap(collection.pins);
   for (TVMFFIObject* h : pins) Engine::DropStrong(h);
+  HideShown();
+  collection.is_running = false;
+  collection.is_full = true;
   Py_RETURN_NONE;
 }
 
@@ -313,6 +361,26 @@ bool Runtime::IsGuarded(Wrapper* w) {
   if (!uses_rule_b) return false;
   std::lock_guard<ShortLock> locked(guards.lock);
   return guards.wrappers.count(w) != 0;
+}
+
+void Hide(Wrapper* w) {
+  hidden.push_back(w);
+  w->weakrefs = reinterpret_cast<PyObject*>(hidden.size());
+  PyObject_GC_UnTrack(AsObject(w));
+}
+
+void Unhide(Wrapper* w) {
+  if (kFreeThreaded) return;
+  if (!IsTracked(AsObject(w)) && w->weakrefs != nullptr) {
+    size_t position = reinterpret_cast<size_t>(w->weakrefs);
+    Wrapper* last = hidden.back();
+    hidden[position - 1] = last;
+    last->weakrefs = reinterpret_cast<PyObject*>(position);
+    hidden.pop_back();
+    w->weakrefs = nullptr;
+  } else if (TVM_FFI_PREDICT_FALSE(collection.is_running)) {
+    collection.shown.erase(w);
+  }
 }
 
 bool CanBeEmptied(int32_t type_index) {

@@ -148,21 +148,25 @@ void Runtime::OnDormant(Wrapper* w) {
   counters.dormant.Add(1);
 #ifndef Py_DEBUG
   PyTypeObject* type = Py_TYPE(AsObject(w));
+  if (w->weakrefs != nullptr || (!DiesByHand(type) && HasState(type))) return;
   TVMFFIObject* h = tie::ObjectOf(w->handle.load(std::memory_order_relaxed));
-  if (w->weakrefs == nullptr && (DiesByHand(type) || !HasState(type)) &&
-      !CanBeEmptied(h->type_index)) {
+  if (!CanBeEmptied(h->type_index)) {
     PyObject_GC_UnTrack(AsObject(w));
+  } else if (!kFreeThreaded && DiesByHand(type)) {
+    Hide(w);
   }
 #endif
 }
 
 void Runtime::OnActive(Wrapper* w) {
   counters.dormant.Add(-1);
+  Unhide(w);
   if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
   if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
 }
 
 void Runtime::OnGone(Wrapper* w) {
+  Unhide(w);
   // CPython goes on to destroy it and takes it for tracked.
   if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
 }
@@ -390,6 +394,7 @@ void DeallocWrapper(PyObject* self) {
   Wrapper* w = AsWrapper(self);
   // For other classes CPython has called the finaliser already.
   if (type->tp_dealloc == DeallocWrapper && LivesOn(self)) return;
+  Unhide(w);
   PyObject_GC_UnTrack(self);
   if (w->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
   Engine::Discard(w);

@@ -257,9 +257,12 @@ void LeaveFlight(InFlight* flight);
 void PinInFlight(TVMFFIObject* h);
 
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg);
-// Whether objects of the type may be emptied to break a ring of garbage: their dormant wrappers
-// stay visible to the collector.
+// Whether objects of the type may be emptied to break a ring of garbage.
 bool CanBeEmptied(int32_t type_index);
+// A dormant wrapper without weak references that only full collections look at, and the end of
+// that; the latter may be called for any wrapper. Not for free-threaded builds.
+void Hide(Wrapper* w);
+void Unhide(Wrapper* w);
 // From the collector: the wrapper is garbage, and so is its object.
 void BreakRing(PyObject* self);
 bool LearnCollector();  // at import: false with an error set

@@ -8,6 +8,7 @@ import gc
 import pickle
 import random
 import threading
+import time
 import weakref
 from typing import Any
 
@@ -26,6 +27,13 @@ class Node(tvm_ffi.Object):
     child: tvm_ffi.Object | None = None
     items: list[Any] = field(default_factory=list)
     anything: Any = None
+
+
+@py_class("tests.tying.Link")
+class Link(tvm_ffi.Object):
+    """Nothing but a reference."""
+
+    next: tvm_ffi.Object | None = None
 
 
 @py_class("tests.tying.Derived")
@@ -192,6 +200,39 @@ def test_a_long_ring_is_collected() -> None:
     del first, last
     collect()
     assert deaths == [True]
+
+
+def test_dormant_wrappers_are_shown_to_full_collections_only() -> None:
+    root = Node(child=Node(1, Node(2)))
+    assert root.child.child.value == 2
+    collect()
+
+    def visible() -> int:
+        return sum(type(obj) is Node for obj in gc.get_objects())
+
+    alone = visible()
+    kept = [root.child, root.child.child]
+    assert visible() == alone + 2
+    del kept
+    assert visible() == alone
+    gc.collect()
+    assert visible() == alone
+    assert root.child.child.value == 2
+
+
+def test_a_chain_takes_time_in_proportion_to_its_length() -> None:
+    """Collections of young objects do not walk down a chain that grows."""
+
+    def seconds_each(length: int) -> float:
+        gc.collect()
+        begin = time.process_time()
+        head = None
+        for _ in range(length):
+            head = Link(head)
+        return (time.process_time() - begin) / length
+
+    short = min(seconds_each(5_000) for _ in range(5))
+    assert min(seconds_each(200_000) for _ in range(2)) < 6 * short
 
 
 def test_a_ring_through_python_state_is_collected() -> None:
