@@ -72,7 +72,6 @@ run "test: exported symbols, packaging" python_checks
 run "test: old binaries" tests/skew/run.sh
 run "test: prebuilt clients" prebuilt_clients
 run "test: Python package" python_tests
-run "test: instructions per operation" "$PYTHON" bench/check_instructions.py
 run "test: Python package on every other interpreter" scripts/python_matrix.sh
 run "test: instruction counts" instruction_counts
 run "test: model of the tie" model_checks
