@@ -19,7 +19,9 @@ class NodeObj : public ffi::Object {
  public:
   int64_t value = 0;
   ffi::ObjectRef next;
-  ffi::Array<ffi::Any> children;
+  // None until there are some: an empty Array would be a second allocation, which no other peer
+  // has.
+  ffi::Optional<ffi::Array<ffi::Any>> children;
 
   NodeObj() = default;
   explicit NodeObj(int64_t value) : value(value) {}
