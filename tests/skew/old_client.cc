@@ -41,12 +41,12 @@ struct Tally {
 
 class NodeObj : public Object {
  public:
-  Tally tally;
   int64_t value = 0;
   double weight = 0.5;
   String name;
   Any payload;
   List<Any> children;
+  Tally tally;
 
   NodeObj() = default;
   NodeObj(int64_t value, String name) : value(value), name(std::move(name)) {}
