@@ -382,6 +382,16 @@ TVMFFIObject* ImportByAPI(PyObject* obj, const DLPackExchangeAPI* api,
   return h;
 }
 
+bool IsSameTensor(const DLTensor& a, const DLTensor& b) {
+  auto address = [](const DLTensor& t) { return static_cast<char*>(t.data) + t.byte_offset; };
+  size_t bytes = static_cast<size_t>(b.ndim) * sizeof(int64_t);
+  return address(a) == address(b) && a.ndim == b.ndim &&
+         a.device.device_type == b.device.device_type && a.device.device_id == b.device.device_id &&
+         std::memcmp(&a.dtype, &b.dtype, sizeof(DLDataType)) == 0 &&
+         std::memcmp(a.shape, b.shape, bytes) == 0 && a.strides != nullptr &&
+         std::memcmp(a.strides, b.strides, bytes) == 0;
+}
+
 // The stream of the first device that is not the CPU is the call's.
 void RecordStream(const DLPackExchangeAPI* api, DLDevice device, CallContext* context) {
   if (device.device_type == kDLCPU || context->device_type != -1) return;
@@ -766,6 +776,24 @@ const DLPackExchangeAPI* ExchangeAPIOf(PyObject* cls) {
 PyObject* MemoryOwnerOf(TVMFFIObject* tensor) {
   if (tensor->deleter == nullptr || tensor->deleter != python_tensor_deleter.load()) return nullptr;
   return ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<PythonTensorObj>(tensor)->owner();
+}
+
+DLManagedTensorVersioned* ExportTo(const DLPackExchangeAPI* api, TVMFFIObject* h) {
+  DLManagedTensorVersioned* managed = nullptr;
+  PyObject* owner = MemoryOwnerOf(h);
+  if (owner != nullptr && FindKnownAPI(Py_TYPE(owner)) == api) {
+    int code = api->managed_tensor_from_py_object_no_sync(owner, &managed);
+    if (code == 0 && IsSameTensor(managed->dl_tensor, *TVMFFITensorGetDLTensorPtr(h))) {
+      return managed;
+    }
+    if (code == 0) DeleteManaged(managed);  // changed in place since
+    PyErr_Clear();
+  }
+  if (int code = TVMFFITensorToDLPackVersioned(h, &managed)) {
+    RaiseFromCall(code);
+    return nullptr;
+  }
+  return managed;
 }
 
 bool IsOwnExchangeAPI(const DLPackExchangeAPI* api) { return api == &own_api || api == &test_api; }

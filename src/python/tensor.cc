@@ -331,10 +331,9 @@ PyObject* FromTensorStrict(TVMFFIObject* h, const DLPackExchangeAPI* api) {
       IsOwnExchangeAPI(api)) {
     return WrapOwned(h);
   }
-  DLManagedTensorVersioned* managed = nullptr;
-  int code = TVMFFITensorToDLPackVersioned(h, &managed);
+  DLManagedTensorVersioned* managed = ExportTo(api, h);
   Engine::DropStrong(h);  // the managed tensor has a reference of its own
-  if (code != 0) return RaiseFromCall(code);
+  if (managed == nullptr) return nullptr;
   void* out = nullptr;
   if (api->managed_tensor_to_py_object_no_sync(managed, &out) == 0 && out != nullptr) {
     return static_cast<PyObject*>(out);

@@ -66,6 +66,10 @@ int ResolveDLPack(PyObject* obj, Setter* out);
 const DLPackExchangeAPI* ExchangeAPIOf(PyObject* cls);
 // The Python object whose memory a tensor shows and keeps, borrowed, or NULL.
 PyObject* MemoryOwnerOf(TVMFFIObject* tensor);
+// A managed tensor for that framework. One that came from there is exported by the framework
+// itself, so that the result depends on neither h nor the Python object that h keeps. NULL with an
+// error set.
+DLManagedTensorVersioned* ExportTo(const DLPackExchangeAPI* api, TVMFFIObject* h);
 // Whether `api` is the one of Tensor itself, so that there is nothing to translate.
 bool IsOwnExchangeAPI(const DLPackExchangeAPI* api);
 // A container that came with a tag: passes on its API and the stream of its tensors.

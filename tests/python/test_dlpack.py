@@ -793,6 +793,22 @@ def test_torch_tensors_live_with_cpp(torch: Any) -> None:
     assert box[0].data_ptr() == address and torch.from_dlpack(box[0]).tolist() == [0, 0, 0]
 
 
+def test_torch_results_do_not_keep_the_argument(torch: Any) -> None:
+    given = torch.arange(3.0)
+    count = sys.getrefcount(given)
+    results = [echo(given) for _ in range(10)]
+    assert sys.getrefcount(given) <= count + 1  # torch's own, while it shares the tensor
+    del given
+    assert results[0].tolist() == [0, 1, 2]
+
+
+def test_torch_tensors_that_change_while_cpp_has_them(torch: Any) -> None:
+    given = torch.arange(6.0).reshape(2, 3)
+    kept = echo([given])
+    given.unsqueeze_(0)
+    assert kept[0].shape == (2, 3) and kept[0].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
 def test_torch_in_containers_and_callbacks(torch: Any) -> None:
     t = torch.ones(2, 2)
     assert isinstance(GET("testing.make_array_with_tensor")(t)[0], torch.Tensor)
