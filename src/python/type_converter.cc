@@ -635,8 +635,11 @@ Outcome ConvertByHook(const Node* node, PyObject* value, const TVMFFIAny& hook, 
 
 // The member of an enum class that bears a payload. A mismatch without message: no such member.
 Outcome ConvertPayload(const Node* node, PyObject* value, Result* result) {
-  Outcome outcome = Convert(ArgOf(node, 0), value, result);
-  if (outcome == Outcome::kMismatch && !PyLong_Check(value)) result->message.clear();
+  const Node* payload_node = ArgOf(node, 0);
+  Outcome outcome = Convert(payload_node, value, result);
+  // An integer beyond int64 is told so; any other value is just not a payload.
+  bool is_range_error = payload_node->kind == Kind::kInt && PyLong_Check(value);
+  if (outcome == Outcome::kMismatch && !is_range_error) result->message.clear();
   if (outcome != Outcome::kDone) return outcome;
   Ref payload = Ref::Steal(FromBorrowedAny(CellIn(result->value)));
   Ref member = payload ? Ref::Steal(PyObject_CallOneArg(node->member, payload.get())) : Ref();

@@ -627,3 +627,23 @@ def test_fields_refuse_what_does_not_fit(field: str, value: Any, message: str) -
         setattr(record, field, value)
     assert str(caught.value) == message
     assert getattr(record, field) == before
+
+
+# ---- enums ----------------------------------------------------------------------------------
+
+
+def test_payloads_find_members() -> None:
+    enums = testing.testing._TestCxxIntEnum, testing.testing._TestCxxStrEnum
+    assert convert(enums[0], 10) is enums[0].low
+    assert convert(enums[1], "+") is enums[1].add
+    assert list(convert(list[enums[0]], [20, 10])) == [enums[0].high, enums[0].low]  # type: ignore[valid-type]
+    for cls, payload, message in (
+        (enums[0], 11, "expected testing.TestCxxIntEnum, got int"),
+        (enums[0], "+", "expected testing.TestCxxIntEnum, got str"),
+        (enums[0], 2**63, f"integer 9223372036854775808 {RANGE}"),
+        (enums[1], 10, "expected testing.TestCxxStrEnum, got int"),
+        (enums[1], "?", "expected testing.TestCxxStrEnum, got str"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            schema(cls).check_value(payload)
+        assert message in str(caught.value)
