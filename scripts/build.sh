@@ -8,6 +8,7 @@
 #   scripts/build.sh asan               ASan + UBSan, all tests
 #   scripts/build.sh tsan               TSan, the concurrency tests
 #   scripts/build.sh release tvm_ffi_shared     given targets only
+#   scripts/build.sh asan-python tvm_ffi_core   the extension with ASan + UBSan; tsan-python likewise
 #   TETHER_PYTHON=PATH scripts/build.sh python-3.12 tvm_ffi_core      for another interpreter
 source "$(dirname "$0")/common.sh"
 flavour=${1:-release}
@@ -17,6 +18,8 @@ tests=-DTETHER_BUILD_TESTS=ON
 python=(-DTETHER_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$PYTHON")
 case $flavour in
   release) options=($tests "${python[@]}") ;;
+  asan-python) options=("${python[@]}" -DTETHER_SANITIZE=address) ;;
+  tsan-python) options=("${python[@]}" -DTETHER_SANITIZE=thread) ;;
   demo | python-*) options=("${python[@]}") ;;
   asan) options=($tests -DTETHER_SANITIZE=address) ;;
   tsan) options=($tests -DTETHER_SANITIZE=thread -DTETHER_TEST_SOURCES=concurrency_test.cc) ;;

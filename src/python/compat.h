@@ -116,6 +116,17 @@ inline void EnableTryIncRef(PyObject* obj) {
   }
 }
 #endif
+// For an object that every thread uses all the time and that stays as long as the process: its
+// count is no longer kept, which would pass its cache line to and fro. The caller has a reference.
+inline void ShareForGood(PyObject* obj) {
+#if PY_VERSION_HEX >= 0x030E0000
+  PyUnstable_Object_EnableDeferredRefcount(obj);
+#else
+  // Only the owning thread changes the local count, so nobody can overwrite this.
+  if (!_Py_IsOwnedByCurrentThread(obj)) return;
+  _Py_atomic_store_uint32_relaxed(&obj->ob_ref_local, _Py_IMMORTAL_REFCNT_LOCAL);
+#endif
+}
 // CPython ends a resurrection by merging the counts.
 inline bool IsResurrectionOver(PyObject* obj) {
   return (_Py_atomic_load_ssize_acquire(&obj->ob_ref_shared) & _Py_REF_SHARED_FLAG_MASK) ==
@@ -128,6 +139,7 @@ inline bool TryIncRef(PyObject* obj) {
   return true;
 }
 inline void EnableTryIncRef(PyObject*) {}
+inline void ShareForGood(PyObject*) {}
 inline bool IsResurrectionOver(PyObject*) { return true; }
 #endif
 

@@ -145,7 +145,8 @@ int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
   int code;
   if ((field.info.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) != 0) {
     // It may run Python code in turn.
-    TVMFFIObject* h = HoldHandle(AsWrapper(obj));
+    TVMFFIObject* h = UseHandle(AsWrapper(obj));
+    Engine::AddStrong(h);
     converted[0].type_index = TypeIndex::kTVMFFIOpaquePtr;
     converted[0].zero_padding = 0;
     converted[0].v_ptr = address;

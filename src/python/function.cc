@@ -544,7 +544,13 @@ PyObject* GetGlobalFunc(PyObject*, PyObject* args) {
   if (!NameBytes(name, &bytes)) return nullptr;
   TVMFFIObjectHandle handle = nullptr;
   if (int code = TVMFFIFunctionGetGlobal(&bytes, &handle)) return RaiseFromCall(code);
-  if (handle != nullptr) return WrapGlobal(static_cast<TVMFFIObject*>(handle), name);
+  if (handle != nullptr) {
+    // Functions of C++ stay registered; one made in Python may be removed and must then die.
+    bool stays = CallableOf(static_cast<TVMFFIObject*>(handle)) == nullptr;
+    PyObject* function = WrapGlobal(static_cast<TVMFFIObject*>(handle), name);
+    if (stays && function != nullptr) ShareForGood(function);
+    return function;
+  }
   if (allow_missing) Py_RETURN_NONE;
   return PyErr_Format(PyExc_ValueError, "Cannot find global function %U", name);
 }

@@ -431,9 +431,9 @@ def test_p5_stats_count_by_type() -> None:
     del kept, holder
     collect()
     assert (count(testing.TestIntPair), count(Stateful)) == before
-    assert (
-        sum(tying.stats()["by_type"].values()) == tying.stats()["live"] + tying.stats()["dormant"]
-    )
+    stats = tying.stats()
+    # More only for objects whose __class__ was changed: they count where they were made.
+    assert sum(stats["by_type"].values()) >= stats["live"] + stats["dormant"]
 
 
 def test_p5_stats_count_what_waits(client: NativeClient) -> None:
