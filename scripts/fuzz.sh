@@ -12,10 +12,15 @@ source "$(dirname "$0")/common.sh"
 seconds=${1:-10}
 out=build/fuzz
 
-compiler=$(command -v clang++ || compgen -c clang++- | sort -V | tail -n 1 || true)
+# The newest clang that comes with the runtime of libFuzzer.
+compiler=
+for candidate in $(compgen -c clang++ | grep -E '^clang\+\+(-[0-9]+)?$' | sort -uV); do
+  runtime=$("$candidate" -print-resource-dir)
+  [ -z "$(find "$runtime" -name 'libclang_rt.fuzzer*.a' -print -quit)" ] || compiler=$candidate
+done
 if [ -z "$compiler" ]; then
-  echo "fuzz: skipped, no clang++"
-  report_skipped fuzz "no clang++"
+  echo "fuzz: skipped, no clang++ with libFuzzer"
+  report_skipped fuzz "no clang++ with libFuzzer"
   exit 0
 fi
 flags=(-std=c++17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined

@@ -29,6 +29,8 @@ case $purpose in
     need valgrind valgrind
     need spin spin
     need util-linux setarch
+    compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer*' >/dev/null ||
+      missing+=(clang libclang-rt-14-dev)
     ;;
   bench)
     need libbenchmark-dev /usr/include/benchmark/benchmark.h

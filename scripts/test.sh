@@ -75,6 +75,7 @@ run "test: Python package" python_tests
 run "test: Python package on every other interpreter" scripts/python_matrix.sh
 run "test: instruction counts" instruction_counts
 run "test: model of the tie" model_checks
+run "test: fuzzing, a few seconds" scripts/fuzz.sh
 run "build: address and undefined-behaviour sanitizers" scripts/build.sh asan
 run "test: C++ suite under ASan and UBSan" asan_tests
 run "build: thread sanitizer" scripts/build.sh tsan
