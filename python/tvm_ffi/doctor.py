@@ -324,9 +324,11 @@ def _check_installation(found: dict[str, Any]) -> None:
     found["packages"] = packages
     for part in ("__init__.py", "_conflicts.py", "lib/libtvm_ffi.so"):
         if not (_PACKAGE / part).exists():
-            found["errors"].append(
+            # First, because what else went wrong follows from it.
+            found["errors"].insert(
+                0,
                 f"{_PACKAGE / part} is missing: another package that owned the directory tvm_ffi "
-                f"was removed. Run: pip install --force-reinstall {_OURS}"
+                f"was removed. Run: pip install --force-reinstall {_OURS}",
             )
             return
     from tvm_ffi import _conflicts
@@ -338,9 +340,10 @@ def _check_installation(found: dict[str, Any]) -> None:
         )
     first_line = (_PACKAGE / "__init__.py").read_text().splitlines()[1:2]
     if first_line and "Tether" not in first_line[0]:
-        found["errors"].append(
+        found["errors"].insert(
+            0,
             f"{_PACKAGE / '__init__.py'} is not ours: another package was installed over {_OURS}. "
-            f"{_conflicts.REMEDY}"
+            f"{_conflicts.REMEDY}",
         )
 
 
@@ -417,11 +420,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--strict", action="store_true", help="warnings also give exit status 1")
     parser.add_argument("--stand-in", metavar="DIR", help=f"write a wheel {_REFERENCE}, see below")
+    parser.add_argument(
+        "--stand-in-version",
+        metavar="VERSION",
+        help="its version; by default the interface level, which some requirements exclude",
+    )
     options = parser.parse_args(arguments)
     if options.stand_in:
         from tvm_ffi import __version__
 
-        print(write_stand_in(options.stand_in, __version__))
+        print(write_stand_in(options.stand_in, options.stand_in_version or __version__))
         return 0
     found = _examine(options.names)
     _check_installation(found)

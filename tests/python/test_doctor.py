@@ -110,6 +110,11 @@ def test_what_is_left_when_the_other_package_was_removed(tmp_path: Path) -> None
     assert "pip install --force-reinstall tether-ffi" in done.stdout
 
 
+def test_the_version_of_a_stand_in_can_be_chosen(tmp_path: Path) -> None:
+    done = run_doctor("--stand-in", str(tmp_path), "--stand-in-version", "0.1.12")
+    assert done.stdout.strip() == str(tmp_path / "apache_tvm_ffi-0.1.12-py3-none-any.whl")
+
+
 def test_the_stand_in_satisfies_pip(tmp_path: Path) -> None:
     done = run_doctor("--stand-in", str(tmp_path / "wheels"))
     wheel = Path(done.stdout.strip())
