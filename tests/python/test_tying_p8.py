@@ -241,7 +241,7 @@ def test_p8_dict_mutation_keeps_the_dict_whole(threads: int) -> None:
     table = tvm_ffi.Dict({-1: -1})
 
     def body(i: int) -> None:
-        for step in range(ITERATIONS // 16):
+        for step in range(max(16, ITERATIONS // 16)):
             key = i + threads * step
             table[key] = testing.TestIntPair(key, i)
             assert table[key].a == key
