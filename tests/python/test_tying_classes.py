@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import tvm_ffi
-from support import collect, grows_every_time, run_threads, scaled, watch_death
+from support import FREE_THREADED, collect, grows_every_time, run_threads, scaled, watch_death
 from tvm_ffi import core, testing
 from tvm_ffi.dataclasses import Enum, IntEnum, c_class, entry, field, py_class
 
@@ -202,6 +202,7 @@ def test_a_long_ring_is_collected() -> None:
     assert deaths == [True]
 
 
+@pytest.mark.skipif(FREE_THREADED, reason="without the GIL every collection is a full one")
 def test_dormant_wrappers_are_shown_to_full_collections_only() -> None:
     root = Node(child=Node(1, Node(2)))
     assert root.child.child.value == 2
