@@ -148,8 +148,25 @@ def write_results(name: str, data: dict[str, Any], text: str) -> None:
     print(text)
 
 
+def summary(data: dict[str, Any]) -> list[str]:
+    """The table of the README: ours beside nanobind and the reference release."""
+    counts, others = data["instructions"], ("nanobind", "reference")
+    if any(name not in counts for name in ("ours", *others)):
+        return []
+    heads = ["ours, instructions", *others, *(f"time of {name}" for name in others)]
+    lines = ["", "Instructions, and how many times the CPU time of ours the others take.", ""]
+    lines += [f"| operation | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
+    for row in rows.ROWS:
+        ratio = {name: data["time"][name][row.key]["ratio"] for name in ("ours", *others)}
+        cells = [f"{counts[name][row.key]:.0f}" for name in ("ours", *others)]
+        cells += [f"{ratio[name] / ratio['ours']:.1f}x" for name in others]
+        lines.append(f"| {row.title} | {' | '.join(cells)} |")
+    return lines
+
+
 def report(data: dict[str, Any]) -> str:
     lines = ["# Python: ours and its peers side by side", "", *heading(data)]
+    lines += summary(data)
     lines += ["", "Promises, tried out with each peer's defaults."]
     lines += behaviour_table(data["behaviour"])
     timed = [name for name in data["peers"] if name != "floor"]

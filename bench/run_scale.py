@@ -25,7 +25,7 @@ import setup_peers as build
 
 MILLION = 1_000_000
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
-FLAT_PEERS = ("ours", "adopted", "nanobind", "slots")
+FLAT_PEERS = ("ours", "adopted")
 BYTES = ("object", "live wrapper", "dropped wrapper", "left")
 NANOSECONDS = ("make", "first fetch", "fetch, live", "drop", "refetch + drop", "destroy")
 MILLISECONDS = (
