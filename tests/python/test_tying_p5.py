@@ -423,6 +423,7 @@ def test_p5_stats_count_by_type() -> None:
     def count(cls: type) -> int:
         return tying.stats()["by_type"].get(cls, 0)
 
+    collect()  # what earlier tests left
     before = count(testing.TestIntPair), count(Stateful)
     kept = [testing.TestIntPair(i, i) for i in range(5)]
     holder = make_holder(Stateful(1))
