@@ -43,8 +43,7 @@ namespace {
 visitproc subtracting_visitor = nullptr;  // learned at import; NULL while unknown
 bool learning = false;
 
-// ---- calls in progress
-// ----------------------------------------------------------------------------------
+// ---- calls in progress ----
 
 InFlight flights{nullptr, 0, &flights, &flights, nullptr};
 
@@ -70,8 +69,7 @@ bool IsInFlight(TVMFFIObject* h) {
   return false;
 }
 
-// ---- edges
-// ------------------------------------------------------------------------------------------------
+// ---- edges ----
 
 uint64_t CombinedCount(TVMFFIObject* h) {
   return __atomic_load_n(&h->combined_ref_count, __ATOMIC_ACQUIRE);
@@ -85,8 +83,7 @@ uint64_t StrongCount(TVMFFIObject* h) {
 }
 bool HasWeakReferences(TVMFFIObject* h) { return CombinedCount(h) >> 32 != 1; }
 
-// ---- objects that can be emptied
-// ---------------------------------------------------------------------------
+// ---- objects that can be emptied ----
 
 bool HoldsReferences(const TVMFFIFieldInfo* field) {
   return (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0 &&

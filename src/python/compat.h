@@ -33,8 +33,7 @@ inline constexpr bool kFreeThreaded = false;
 #define TETHER_PER_THREAD
 #endif
 
-// ---- references
-// -----------------------------------------------------------------------------------
+// ---- references ----
 
 // An owned reference.
 class Ref {
@@ -143,8 +142,7 @@ inline void ShareForGood(PyObject*) {}
 inline bool IsResurrectionOver(PyObject*) { return true; }
 #endif
 
-// ---- the collector
-// --------------------------------------------------------------------------------
+// ---- the collector ----
 
 #ifdef Py_GIL_DISABLED
 inline void ClearFinalized(PyObject* obj) {
@@ -216,8 +214,7 @@ class WrapperMemory {
   static inline int length_ = 0;
 };
 
-// ---- threads
-// --------------------------------------------------------------------------------------
+// ---- threads ----
 
 // Whether this thread may touch Python objects now.
 inline bool AttachedHere() {
@@ -268,8 +265,7 @@ inline bool IsFinalizing() {
 
 inline bool IsMainInterpreter() { return PyInterpreterState_Get() == PyInterpreterState_Main(); }
 
-// ---- objects
-// --------------------------------------------------------------------------------------
+// ---- objects ----
 
 // The value of an exact int of one digit. False: ask PyLong_AsLongLongAndOverflow.
 inline bool LoadCompactInt(PyObject* obj, int64_t* out) {
@@ -361,8 +357,7 @@ inline bool CallsAsType(PyTypeObject* cls) {
 #endif
 }
 
-// ---- locks without the GIL
-// ----------------------------------------------------------------------------------------
+// ---- locks without the GIL ----
 
 // The critical section of an object, for the length of a scope; nothing with the GIL. CPython lets
 // go of it whenever the thread waits or runs Python code that does: it keeps apart what runs none.

@@ -30,8 +30,7 @@ TVMFFIObject* UseAs(PyObject* self, int32_t index, int32_t other_index) {
   return h;
 }
 
-// ---- sequences
-// ------------------------------------------------------------------------------------------------
+// ---- sequences ----
 
 TVMFFISeqCell* UseSeq(PyObject* self) {
   TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIArray, TypeIndex::kTVMFFIList);
@@ -173,8 +172,7 @@ PyType_Spec seq_iterator_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     seq_iterator_slots};
 
-// ---- List
-// ---------------------------------------------------------------------------------------------------------
+// ---- List ----
 
 ffi::ObjectPtr<ffi::Object> Hold(TVMFFIObject* h) {
   return ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(h);
@@ -260,8 +258,7 @@ PyObject* ListPopIndex(PyObject* self, PyObject* arg) {
   });
 }
 
-// ---- maps
-// -----------------------------------------------------------------------------------------------------------
+// ---- maps ----
 
 ffi::MapBaseObj* UseMap(PyObject* self) {
   TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIMap, TypeIndex::kTVMFFIDict);
@@ -427,8 +424,7 @@ int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
   return done ? 0 : -1;
 }
 
-// ---- construction
-// -------------------------------------------------------------------------------------------------
+// ---- construction ----
 
 // Array(iterable) and List(iterable). A failure leaves an empty object.
 PyObject* SeqFill(PyObject* self, PyObject* items, bool is_list) {
@@ -453,8 +449,7 @@ PyObject* SeqFill(PyObject* self, PyObject* items, bool is_list) {
 PyObject* ArrayFill(PyObject* self, PyObject* items) { return SeqFill(self, items, false); }
 PyObject* ListFill(PyObject* self, PyObject* items) { return SeqFill(self, items, true); }
 
-// ---- types
-// --------------------------------------------------------------------------------------------------------
+// ---- types ----
 
 PyType_Slot container_slots[] = {{Py_tp_doc, const_cast<char*>("Base of the container wrappers.")},
                                  {0, nullptr}};

@@ -17,8 +17,7 @@
 
 namespace tether_py {
 
-// ---- Python -> Any
-// ------------------------------------------------------------------------------------
+// ---- Python -> Any ----
 
 // What the arguments of a call say about where it works: the framework whose tensors came in, and
 // the stream that is current for the first device that is not the CPU.
@@ -170,8 +169,7 @@ bool ToOwnedAny(PyObject* obj, ffi::Any* out, Arguments* nested_in = nullptr);
 // False with an error set; throws what C++ throws.
 bool ArrayFromItems(PyObject* items, ffi::Array<ffi::Any>* out, Arguments* inside);
 
-// ---- Any -> Python
-// ------------------------------------------------------------------------------------
+// ---- Any -> Python ----
 
 // `api`: tensors become tensors of that framework, and containers will hand out such tensors.
 
@@ -192,8 +190,7 @@ inline PyObject* FromBorrowedAny(const TVMFFIAny& value, const DLPackExchangeAPI
   return FromBorrowedAnySlow(value, api);
 }
 
-// ---- class String
-// ---------------------------------------------------------------------------------------
+// ---- class String ----
 
 // The text of a string object, whose reference it takes over. NULL with an error set.
 PyObject* FromText(TVMFFIObject* h);
@@ -202,8 +199,7 @@ bool IsText(PyObject* obj);
 TVMFFIObject* HeldString(PyObject* obj);
 int InitText(PyObject* module);
 
-// ---- functions
-// ----------------------------------------------------------------------------------------
+// ---- functions ----
 
 void InitFunctionWrapper(FunctionWrapper* w);
 // Sets what a registration's metadata says about a function.
@@ -222,8 +218,7 @@ bool StoreCallback(PyObject* callable, TVMFFIAny* out);
 bool RecycleCallback(TVMFFIObject* h);
 PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 
-// ---- errors
-// -------------------------------------------------------------------------------------------
+// ---- errors ----
 
 // Raises in Python what a failed call left behind. Always returns NULL.
 PyObject* RaiseFromCall(int code);
@@ -256,8 +251,7 @@ int InitReflection(PyObject* module);
 int InitPyClass(PyObject* module);
 int InitTypeConverter(PyObject* module);
 
-// ---- schemas (type_converter.cc)
-// ----------------------------------------------------------------------------------
+// ---- schemas (type_converter.cc) ----
 
 // Conversion for a field setter, from any thread; `converter` is a _TypeConverter.
 int ConvertForField(void* converter, const TVMFFIAny* in, TVMFFIAny* out);

@@ -198,8 +198,7 @@ ffi::Optional<ffi::Error> ErrorFromException(PyObject* exc, bool with_native_fra
 
 namespace {
 
-// ---- a Python exception inside an FFI error
-// ------------------------------------------------------------------------------------------
+// ---- a Python exception inside an FFI error ----
 //
 // An error made from a Python exception carries that exception as its extra context, so that the
 // next Python caller gets the very instance. Exception and error never refer to each other at the

@@ -12,8 +12,7 @@ using ffi::TypeIndex;
 
 namespace {
 
-// ---- reading and writing
-// -----------------------------------------------------------------------------------
+// ---- reading and writing ----
 
 // Whether `obj` is a wrapper, of a class not seen last time. False with an error set.
 TVM_FFI_NO_INLINE bool LearnClass(const Field& field, PyObject* obj) {
@@ -218,8 +217,7 @@ int Write(const Field& field, PyObject* obj, PyObject* value) {
   return WriteBySetter(field, obj, value);
 }
 
-// ---- Python objects
-// ---------------------------------------------------------------------------------------------
+// ---- Python objects ----
 
 // FieldGetter and FieldSetter: callables that can be named and documented like functions.
 struct AccessorObject {

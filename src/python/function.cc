@@ -19,8 +19,7 @@ namespace {
 // The default of Function.release_gil, from the environment at import.
 bool release_gil_default = true;
 
-// ---- Python callables in C++
-// ------------------------------------------------------------------------------
+// ---- Python callables in C++ ----
 
 class PyCallback : public ffi::FunctionObj {
  public:
@@ -184,8 +183,7 @@ bool StoreCallback(PyObject* callable, TVMFFIAny* out) {
 
 bool RecycleCallback(TVMFFIObject* h) { return PyCallback::Recycle(h); }
 
-// ---- calls
-// ----------------------------------------------------------------------------------------------------
+// ---- calls ----
 
 namespace {
 
@@ -441,8 +439,7 @@ PyType_Spec function_spec = {"tvm_ffi.core.Function", sizeof(FunctionWrapper), 0
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL,
                              function_slots};
 
-// ---- an argument to be moved
-// -----------------------------------------------------------------------------------
+// ---- an argument to be moved ----
 
 struct RValueRefObject {
   PyObject_HEAD PyObject* obj;
@@ -492,8 +489,7 @@ PyType_Spec rvalue_spec = {"tvm_ffi.core.ObjectRValueRef", sizeof(RValueRefObjec
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                            rvalue_slots};
 
-// ---- module functions
-// -------------------------------------------------------------------------------------------
+// ---- module functions ----
 
 bool NameBytes(PyObject* name, TVMFFIByteArray* out) {
   Py_ssize_t size;

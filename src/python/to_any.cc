@@ -14,8 +14,7 @@ namespace tether_py {
 
 using ffi::TypeIndex;
 
-// ---- Arguments
-// ----------------------------------------------------------------------------------------------
+// ---- Arguments ----
 
 void Arguments::LetGo() {
   // A thread that the interpreter ends while it waits for the GIL unwinds through here.
@@ -102,8 +101,7 @@ TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
   return &moved_->back()->object;
 }
 
-// ---- one setter per kind of value
-// ---------------------------------------------------------------------------
+// ---- one setter per kind of value ----
 
 namespace {
 
@@ -427,8 +425,7 @@ bool SetOpaque(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   return true;
 }
 
-// ---- which setter
-// ---------------------------------------------------------------------------------------------
+// ---- which setter ----
 
 // 1 or 0, or -1 with an error set.
 int IsInstanceOf(PyObject* obj, const char* module, const char* name) {

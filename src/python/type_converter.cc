@@ -84,8 +84,7 @@ Outcome Convert(const Node* node, PyObject* value, Result* result);
 Outcome ConvertPlain(const Node* node, PyObject* value, Result* result);
 Outcome ConvertCell(const Node* node, const TVMFFIAny& cell, Result* result);
 
-// ---- messages
-// ---------------------------------------------------------------------------------------------
+// ---- messages ----
 
 std::string TextOf(PyObject* text) {
   Py_ssize_t size;
@@ -183,8 +182,7 @@ Outcome CallFailed(const char* what, PyObject* value, Result* result) {
   return Mismatch(result, std::string(what) + " failed for " + QualifiedName(value) + ": " + why);
 }
 
-// ---- values
-// -----------------------------------------------------------------------------------------------
+// ---- values ----
 
 Outcome Done(ffi::Any value, Result* result) {
   result->value = std::move(value);
@@ -367,8 +365,7 @@ Outcome ConvertCallable(const Node* node, PyObject* value, Result* result) {
   return Done(std::move(object), result);
 }
 
-// ---- sequences
-// --------------------------------------------------------------------------------------------
+// ---- sequences ----
 
 const TVMFFIAny& CellIn(const ffi::Any& value) {
   return *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(value);
@@ -474,8 +471,7 @@ Outcome ConvertToSequence(const Node* node, PyObject* value, Result* result) {
   return ConvertSequence(node, object, TypeName(value), result);
 }
 
-// ---- maps
-// -------------------------------------------------------------------------------------------------
+// ---- maps ----
 
 // Collects converted entries into a new container of the node's kind.
 class Entries {
@@ -584,8 +580,7 @@ Outcome ConvertToMap(const Node* node, PyObject* value, Result* result) {
   return ConvertMap(node, object, result);
 }
 
-// ---- objects
-// ----------------------------------------------------------------------------------------------
+// ---- objects ----
 
 bool Fits(const Node* node, int32_t type_index) {
   return type_index >= TypeIndex::kTVMFFIStaticObjectBegin &&
@@ -666,8 +661,7 @@ Outcome ConvertObject(const Node* node, PyObject* value, Result* result) {
                          : Unexpected(node, value, result);
 }
 
-// ---- values that stand for others
-// -------------------------------------------------------------------------
+// ---- values that stand for others ----
 
 bool IsBuiltin(PyTypeObject* type) {
   return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
@@ -742,8 +736,7 @@ Outcome Unwrap(const Node* node, Ref* value, Result* result) {
   return Mismatch(result, kCycle);
 }
 
-// ---- dispatch
-// ---------------------------------------------------------------------------------------------
+// ---- dispatch ----
 
 // Whether a cell that needs no conversion for `node` can be told by its index alone.
 bool IsNative(const Node* node, int32_t index) {
@@ -903,8 +896,7 @@ Outcome ConvertCell(const Node* node, const TVMFFIAny& cell, Result* result) {
   return guard.ok() ? ConvertCellInPlace(node, cell, result) : Outcome::kRaised;
 }
 
-// ---- entry points
-// -------------------------------------------------------------------------------------------
+// ---- entry points ----
 
 // Runs a conversion; C++ exceptions become Python ones.
 template <typename F>
@@ -948,8 +940,7 @@ PyObject* ConvertMethod(PyObject* self, PyObject* value) {
   return MakeHolder(std::move(result.value));
 }
 
-// ---- _TypeConverter
-// -----------------------------------------------------------------------------------------
+// ---- _TypeConverter ----
 
 int FindKind(const char* name) {
   for (size_t i = 0; i < std::size(kKindNames); ++i) {
@@ -1043,8 +1034,7 @@ PyType_Slot node_slots[] = {{Py_tp_doc, const_cast<char*>("A TypeSchema, compile
 PyType_Spec node_spec = {"tvm_ffi.core._TypeConverter", sizeof(Node), 0,
                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, node_slots};
 
-// ---- CAny
-// -----------------------------------------------------------------------------------------------------
+// ---- CAny ----
 
 PyObject* NewHolder(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"value", nullptr};

@@ -18,8 +18,7 @@ PyObject* core_module = nullptr;
 Counters counters;
 const tie::AdoptedTable* Runtime::adopted_table = nullptr;
 
-// ---- how many wrappers there are, by class
-// -----------------------------------------------------------------------------------------------
+// ---- how many wrappers there are, by class ----
 
 namespace {
 
@@ -91,8 +90,7 @@ ClassCounts& class_counts = *new ClassCounts();  // outlives the last wrapper
 
 }  // namespace
 
-// ---- the engine's runtime
-// ---------------------------------------------------------------------------
+// ---- the engine's runtime ----
 
 namespace {
 
@@ -171,8 +169,7 @@ void Runtime::OnGone(Wrapper* w) {
   if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
 }
 
-// ---- classes by type index
-// ----------------------------------------------------------------------------
+// ---- classes by type index ----
 
 namespace {
 
@@ -303,8 +300,7 @@ TVMFFIObject* SetNoHandleError(Wrapper* w) {
   return nullptr;
 }
 
-// ---- references that C++ holds to Python objects
-// ---------------------------------------------------------
+// ---- references that C++ holds to Python objects ----
 
 namespace {
 
@@ -348,8 +344,7 @@ void DrainReleases() {
   }
 }
 
-// ---- slots of CObject
-// -------------------------------------------------------------------------------------
+// ---- slots of CObject ----
 
 namespace {
 

@@ -131,8 +131,7 @@ struct Runtime : public tie::NoHooks {
 
 using Engine = tie::Tie<Runtime>;
 
-// ---- going to Python
-// ------------------------------------------------------------------------------
+// ---- going to Python ----
 
 // The class objects of a type are given, made on first sight when there is none. New types are
 // looked up through the hook. Borrowed; NULL with an error set.
@@ -179,8 +178,7 @@ inline PyObject* WrapBorrowed(TVMFFIObject* h) {
 // but is not handed out again.
 void BindNew(Wrapper* w, TVMFFIObject* h);
 
-// ---- coming from Python
-// ---------------------------------------------------------------------------
+// ---- coming from Python ----
 
 // NULL with an error set when the wrapper is empty (moved from, never initialised) or its object is
 // dead.
@@ -232,15 +230,13 @@ inline uintptr_t PeekHandle(Wrapper* w) {
   return reinterpret_cast<uintptr_t>(h);
 }
 
-// ---- references that C++ holds to Python objects
-// ---------------------------------------------------
+// ---- references that C++ holds to Python objects ----
 
 // Releases `obj` from any thread: at once where this thread may, else when one comes by that may.
 void ReleaseFromAnyThread(void* obj);
 void DrainReleases();
 
-// ---- calls in progress without the GIL
-// -------------------------------------------------------------
+// ---- calls in progress without the GIL ----
 
 // C++ may be using these objects while the collector runs; it must not look inside them. Only with
 // the GIL: without it the arguments of a call own a reference, which says the same.

@@ -13,9 +13,7 @@
 //                          Promote       W, reached through a weak reference, is used
 //   Active -> Detached     Take, Rebind  move; a wrapper that dies without Drop
 //   Active -> gone         Drop          W's reference to H was the only one
-//   Inactive -> gone       Settle        the last C++ reference goes: H is destroyed, then W; a
-//   weak
-//                                        reference may keep H's storage, but not W
+//   Inactive -> gone       Settle        the last C++ reference goes: H is destroyed, then W
 //
 // Invariants
 //   I1  a wrapper that goes out of scope gives back its strong reference
