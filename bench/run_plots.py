@@ -116,7 +116,8 @@ def plot_threads(plt: Any, data: dict[str, Any]) -> None:
     height = 0.8 / len(tables)
     for position, (peer, table) in enumerate(tables.items()):
         last = list(table[keys[0]])[-1]
-        values = [table[key][last] / table[key]["1"] for key in keys]
+        pairs = [(table[key][last], table[key]["1"]) for key in keys]
+        values = [many / one if many and one else 0 for many, one in pairs]
         places = [line + position * height for line in range(len(keys))]
         axes.barh(places, values, height, label=NAMES.get(peer, peer), color=COLOURS[peer])
     axes.set_yticks([line + 0.4 - height / 2 for line in range(len(keys))])

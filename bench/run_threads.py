@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads without the interpreter lock: ours and its peers on a free-threaded interpreter.
 
-    python bench/run_threads.py [--rounds 200]
+    python bench/run_threads.py
 
 Uses the interpreter of scripts/freethreaded_python.sh (which builds it, once). Writes
 bench/results/threads.md and threads.json.
@@ -9,7 +9,6 @@ bench/results/threads.md and threads.json.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -31,9 +30,10 @@ def thread_tables(run_python: Any, threads: dict[str, Any]) -> list[str]:
             "|---|" + "---:|" * (len(heads) + 1),
         ]
         for key, rates in table.items():
-            cells = [f"{int(number) / rates[number] * 1e9:.1f}" for number in numbers]
-            scaling = rates[numbers[-1]] / rates["1"]
-            lines.append(f"| {key} | {' | '.join(cells)} | {scaling:.2f} |")
+            cells = [f"{int(n) / rates[n] * 1e9:.1f}" if rates[n] else "-" for n in numbers]
+            both = rates[numbers[-1]] and rates["1"]
+            cells.append(f"{rates[numbers[-1]] / rates['1']:.2f}" if both else "-")
+            lines.append(f"| {key} | {' | '.join(cells)} |")
     return lines
 
 
@@ -43,7 +43,8 @@ def report(run_python: Any, data: dict[str, Any]) -> str:
         "",
         *run_python.heading(data),
         "",
-        "Nanoseconds of one thread per operation, the best of many short runs that take turns;",
+        "Nanoseconds of one thread per operation, the median of short runs that take turns and in",
+        "which every thread kept a core of its own (-: the machine was too busy for three such);",
         "scaling is the rate of all threads together over that of one. *Shared*: on one object.",
         *thread_tables(run_python, data["threads"]),
     ]
@@ -51,9 +52,6 @@ def report(run_python: Any, data: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=200)
-    options = parser.parse_args()
     found = subprocess.run([SCRIPT], stdout=subprocess.PIPE, text=True, check=False)
     if found.returncode != 0:
         print("threads are not measured: no free-threaded interpreter, see above", file=sys.stderr)
@@ -68,7 +66,7 @@ def main() -> None:
     for name, peer in list(ready.items()):
         run_python.progress(f"threads: {name}")
         try:
-            rates[name] = build.ask(peer, "threads.py", options.rounds)
+            rates[name] = build.ask(peer, "threads.py")
         except build.Unavailable as reason:
             missing[name] = str(reason)
             del ready[name]
