@@ -398,6 +398,8 @@ int InitProperty(PyObject* self, PyObject* args, PyObject* kwargs) {
   extra->writable = frozen == 0 && setter != Py_None;
   Py_XSETREF(extra->write, setter == Py_None ? nullptr : Py_NewRef(setter));
   if (doc != Py_None) Py_XSETREF(extra->doc, Py_NewRef(doc));
+  // Fields stay as long as their type, for good, and every access counts a reference to this.
+  if (extra->field != nullptr) ShareForGood(self);
   return 0;
 }
 
