@@ -53,6 +53,7 @@ export SKEW_RELEASES="${releases[*]} $(cut -d: -f1 $build/missing.txt | tr '\n' 
 # Invalid accesses only: an interpreter leaves much behind on purpose and computes with what it has
 # not initialised; leaks and uninitialised values are the business of the driver.
 python_memcheck="env PYTHONMALLOC=malloc TETHER_TEST_SCALE=0.01 valgrind --quiet --error-exitcode=9
+  --suppressions=tests/skew/valgrind.supp
   --leak-check=no --undef-value-errors=no"
 
 # JOBS runs at a time, the longest first; xargs fails if one of them does.
