@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -305,7 +306,15 @@ def interrupt_soon(seconds: float = 0.1) -> threading.Timer:
     return timer
 
 
-def test_ctrl_c_ends_a_long_call() -> None:
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Python's own handler: a process started in the background has Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_a_long_call(ctrl_c: None) -> None:
     started = time.monotonic()
     timer = interrupt_soon()
     with pytest.raises(KeyboardInterrupt):
@@ -315,7 +324,7 @@ def test_ctrl_c_ends_a_long_call() -> None:
     assert tvm_ffi.get_global_func("testing.add_one")(1) == 2
 
 
-def test_ctrl_c_inside_a_callback_arrives() -> None:
+def test_ctrl_c_inside_a_callback_arrives(ctrl_c: None) -> None:
     def loop() -> None:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
