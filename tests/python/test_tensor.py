@@ -17,6 +17,7 @@ import tvm_ffi
 from support import (
     WAYS,
     NativeClient,
+    assert_same_strides,
     collect,
     run_python,
     run_threads,
@@ -74,7 +75,7 @@ def test_members_are_those_of_the_array(name: str) -> None:
         for tensor in (from_dlpack(array), echo(array), from_dlpack(array.__dlpack__())):
             assert type(tensor) is Tensor
             assert tensor.shape == array.shape and type(tensor.shape) is tuple
-            assert tensor.strides == tuple(s // array.itemsize for s in array.strides)
+            assert_same_strides(tensor, array)
             assert tensor.ndim == array.ndim
             assert tensor.numel() == array.size
             assert tensor.data_ptr() == array.__array_interface__["data"][0]

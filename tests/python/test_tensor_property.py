@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import tvm_ffi
-from support import scaled
+from support import assert_same_strides, scaled
 from tvm_ffi import core, dtype, from_dlpack
 from tvm_ffi.testing import echo
 
@@ -55,7 +55,7 @@ def test_tensors_show_what_numpy_shows(array: Any) -> None:
         from_dlpack(array.__dlpack__()),
     ):
         assert tensor.shape == array.shape and tensor.ndim == array.ndim
-        assert tensor.strides == tuple(s // array.itemsize for s in array.strides)
+        assert_same_strides(tensor, array)
         assert tensor.numel() == array.size
         assert tensor.data_ptr() == array.__array_interface__["data"][0]
         assert numpy.array_equal(elements(tensor, array), array)
