@@ -119,6 +119,15 @@ inline RecentSetter* RecentSetterOf(PyTypeObject* type) {
 // For a type that is not in that table.
 bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
+// The text of a str, borrowed from it. False with an error set.
+inline bool Utf8(PyObject* text, TVMFFIByteArray* out) {
+  Py_ssize_t size;
+  const char* data = PyUnicode_AsUTF8AndSize(text, &size);
+  if (data == nullptr) return false;
+  *out = TVMFFIByteArray{data, static_cast<size_t>(size)};
+  return true;
+}
+
 // One borrowed value; temporaries go to `args`. False with an error set.
 inline bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   RecentSetter* recent = RecentSetterOf(Py_TYPE(obj));

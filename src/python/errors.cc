@@ -54,14 +54,6 @@ PyObject* GetExtraContext(PyObject* self, void*) {
   return FromBorrowedAny(value);
 }
 
-bool Utf8(PyObject* text, TVMFFIByteArray* out) {
-  Py_ssize_t size;
-  const char* data = PyUnicode_AsUTF8AndSize(text, &size);
-  if (data == nullptr) return false;
-  *out = TVMFFIByteArray{data, static_cast<size_t>(size)};
-  return true;
-}
-
 PyObject* UpdateBacktrace(PyObject* self, PyObject* text) {
   CriticalSection section(self);
   TVMFFIErrorCell* cell = CellOf(self);

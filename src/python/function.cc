@@ -491,14 +491,6 @@ PyType_Spec rvalue_spec = {"tvm_ffi.core.ObjectRValueRef", sizeof(RValueRefObjec
 
 // ---- module functions ----
 
-bool NameBytes(PyObject* name, TVMFFIByteArray* out) {
-  Py_ssize_t size;
-  const char* data = PyUnicode_AsUTF8AndSize(name, &size);
-  if (data == nullptr) return false;
-  *out = TVMFFIByteArray{data, static_cast<size_t>(size)};
-  return true;
-}
-
 // What a registration says about a new function in its metadata, a JSON object: "release_gil" is
 // the first value of the attribute of that name.
 void ReadMetadata(PyObject* function, std::string_view metadata) {
@@ -525,7 +517,7 @@ PyObject* WrapGlobal(TVMFFIObject* h, PyObject* name) {
   }
   return Guarded([&]() -> PyObject* {
     TVMFFIByteArray bytes;
-    if (!NameBytes(name, &bytes)) return nullptr;
+    if (!Utf8(name, &bytes)) return nullptr;
     auto metadata = (*get_metadata)(ffi::String(bytes.data, bytes.size)).cast<ffi::String>();
     ReadMetadata(function.get(), std::string_view(metadata.data(), metadata.size()));
     return function.release();
@@ -537,7 +529,7 @@ PyObject* GetGlobalFunc(PyObject*, PyObject* args) {
   int allow_missing = 0;
   if (!PyArg_ParseTuple(args, "U|p", &name, &allow_missing)) return nullptr;
   TVMFFIByteArray bytes;
-  if (!NameBytes(name, &bytes)) return nullptr;
+  if (!Utf8(name, &bytes)) return nullptr;
   TVMFFIObjectHandle handle = nullptr;
   if (int code = TVMFFIFunctionGetGlobal(&bytes, &handle)) return RaiseFromCall(code);
   if (handle != nullptr) {
@@ -576,7 +568,7 @@ PyObject* RegisterGlobalFunc(PyObject* module, PyObject* args) {
   int override = 0;
   if (!PyArg_ParseTuple(args, "UO|p", &name, &func, &override)) return nullptr;
   TVMFFIByteArray bytes;
-  if (!NameBytes(name, &bytes)) return nullptr;
+  if (!Utf8(name, &bytes)) return nullptr;
   Ref made;
   if (PyObject_TypeCheck(func, types.function)) {
     made = Ref::Borrow(func);

@@ -33,14 +33,6 @@ void FillAccessors(TVMFFIFieldInfo* info, PyObject* converter, ffi::Function* ke
   info->setter = ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(*keep);
 }
 
-bool Bytes(PyObject* text, TVMFFIByteArray* out) {
-  Py_ssize_t size;
-  const char* data = PyUnicode_AsUTF8AndSize(text, &size);
-  if (data == nullptr) return false;
-  *out = TVMFFIByteArray{data, static_cast<size_t>(size)};
-  return true;
-}
-
 PyObject* RegisterField(PyObject*, PyObject* args) {
   int type_index, static_index;
   PyObject *name, *doc, *metadata, *default_value, *converter;
@@ -51,7 +43,7 @@ PyObject* RegisterField(PyObject*, PyObject* args) {
     return nullptr;
   }
   TVMFFIFieldInfo info{};
-  if (!Bytes(name, &info.name) || !Bytes(doc, &info.doc) || !Bytes(metadata, &info.metadata)) {
+  if (!Utf8(name, &info.name) || !Utf8(doc, &info.doc) || !Utf8(metadata, &info.metadata)) {
     return nullptr;
   }
   info.flags = flags | kTVMFFIFieldFlagBitMaskWritable | kTVMFFIFieldFlagBitSetterIsFunctionObj |

@@ -127,20 +127,12 @@ PyObject* RawTypeInfo(PyObject*, PyObject* arg) {
   });
 }
 
-bool TextBytes(PyObject* text, TVMFFIByteArray* out) {
-  Py_ssize_t size;
-  const char* data = PyUnicode_AsUTF8AndSize(text, &size);
-  if (data == nullptr) return false;
-  *out = TVMFFIByteArray{data, static_cast<size_t>(size)};
-  return true;
-}
-
 PyObject* TypeKeyToIndex(PyObject*, PyObject* key) {
   TVMFFIByteArray bytes;
   if (!PyUnicode_Check(key)) {
     return PyErr_Format(PyExc_TypeError, "a type key must be a str, got %s", Py_TYPE(key)->tp_name);
   }
-  if (!TextBytes(key, &bytes)) return nullptr;
+  if (!Utf8(key, &bytes)) return nullptr;
   // A query leaves no error behind when the key is unknown.
   int32_t index = TVMFFITypeGetOrAllocIndex(&bytes, -1, 0, 0, 0, -2);
   if (index < 0) Py_RETURN_NONE;
@@ -152,7 +144,7 @@ PyObject* GetOrAllocTypeIndex(PyObject*, PyObject* args) {
   int depth, parent;
   if (!PyArg_ParseTuple(args, "Uii", &key, &depth, &parent)) return nullptr;
   TVMFFIByteArray bytes;
-  if (!TextBytes(key, &bytes)) return nullptr;
+  if (!Utf8(key, &bytes)) return nullptr;
   return Guarded([&]() -> PyObject* {
     const TVMFFITypeInfo* info = FindTypeInfo(parent);
     if (info == nullptr || info->type_depth + 1 != depth) {
@@ -168,7 +160,7 @@ PyObject* GetTypeAttr(PyObject*, PyObject* args) {
   PyObject* name;
   if (!PyArg_ParseTuple(args, "iU", &index, &name)) return nullptr;
   TVMFFIByteArray bytes;
-  if (!TextBytes(name, &bytes)) return nullptr;
+  if (!Utf8(name, &bytes)) return nullptr;
   const TVMFFITypeAttrColumn* column = TVMFFIGetTypeAttrColumn(&bytes);
   if (column == nullptr) Py_RETURN_NONE;
   int64_t i = static_cast<int64_t>(index) - column->begin_index;
@@ -182,7 +174,7 @@ PyObject* RegisterTypeAttr(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "iUO", &index, &name, &value)) return nullptr;
   TVMFFIByteArray bytes;
   Arguments converted;
-  if (!TextBytes(name, &bytes) || !converted.Add(value)) return nullptr;
+  if (!Utf8(name, &bytes) || !converted.Add(value)) return nullptr;
   if (int code = TVMFFITypeRegisterAttr(index, &bytes, converted.data()))
     return RaiseFromCall(code);
   Py_RETURN_NONE;
@@ -195,8 +187,7 @@ PyObject* RegisterTypeMethod(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "iUOLU", &index, &name, &func, &flags, &metadata)) return nullptr;
   TVMFFIMethodInfo info{};
   Arguments converted;
-  if (!TextBytes(name, &info.name) || !TextBytes(metadata, &info.metadata) ||
-      !converted.Add(func)) {
+  if (!Utf8(name, &info.name) || !Utf8(metadata, &info.metadata) || !converted.Add(func)) {
     return nullptr;
   }
   info.flags = flags;
