@@ -8,7 +8,6 @@ import gc
 import pickle
 import random
 import threading
-import time
 import weakref
 from typing import Any
 
@@ -27,13 +26,6 @@ class Node(tvm_ffi.Object):
     child: tvm_ffi.Object | None = None
     items: list[Any] = field(default_factory=list)
     anything: Any = None
-
-
-@py_class("tests.tying.Link")
-class Link(tvm_ffi.Object):
-    """Nothing but a reference."""
-
-    next: tvm_ffi.Object | None = None
 
 
 @py_class("tests.tying.Derived")
@@ -219,21 +211,6 @@ def test_dormant_wrappers_are_shown_to_full_collections_only() -> None:
     gc.collect()
     assert visible() == alone
     assert root.child.child.value == 2
-
-
-def test_a_chain_takes_time_in_proportion_to_its_length() -> None:
-    """Collections of young objects do not walk down a chain that grows."""
-
-    def seconds_each(length: int) -> float:
-        gc.collect()
-        begin = time.process_time()
-        head = None
-        for _ in range(length):
-            head = Link(head)
-        return (time.process_time() - begin) / length
-
-    short = min(seconds_each(5_000) for _ in range(5))
-    assert min(seconds_each(200_000) for _ in range(2)) < 6 * short
 
 
 def test_a_ring_through_python_state_is_collected() -> None:

@@ -11,7 +11,6 @@ import gc
 import random
 import sys
 import threading
-import time
 import weakref
 
 import pytest
@@ -366,22 +365,3 @@ def test_p8_free_threading_is_declared() -> None:
     if not FREE_THREADED:
         pytest.skip("this interpreter has a GIL")
     assert not sys._is_gil_enabled()
-
-
-def test_p8_throughput_of_distinct_objects_scales() -> None:
-    if not FREE_THREADED:
-        pytest.skip("with the GIL two threads take turns")
-
-    def seconds(threads: int) -> float:
-        def body(_: int) -> None:
-            pair = testing.TestIntPair(1, 2)
-            for _ in range(scaled(200_000)):
-                testing.echo(pair)
-
-        begin = time.process_time()
-        run_threads(threads, body)
-        return time.process_time() - begin
-
-    # Processor time, so that other programs do not count; threads in each other's way burn it.
-    ratio = max(4 * seconds(1) / seconds(2) for _ in range(5))
-    assert ratio >= 1.6

@@ -50,9 +50,7 @@ def test_p9_a_c_thread_drops_the_last_reference_while_python_keeps_the_gil(
         watchers.append(weakref.ref(pair))
         client.hold(pair)
     del pair
-    begin = time.monotonic()
     assert client.release_all_in_thread() == scaled(1000)
-    assert time.monotonic() - begin < 10
     assert wait_until(lambda: all(watcher() is None for watcher in watchers))
 
 
