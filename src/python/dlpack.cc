@@ -580,11 +580,9 @@ PyObject* TensorIn(PyObject* obj) {
 int OwnToManaged(void* obj, DLManagedTensorVersioned** out) {
   PyObject* tensor = TensorIn(static_cast<PyObject*>(obj));
   if (tensor == nullptr) return -1;
-  CriticalSection section(tensor);
-  if (UseTensor(tensor) == nullptr) return -1;
-  TVMFFIObject* h = UseHandle(AsWrapper(tensor));
-  if (h == nullptr) return -1;
-  if (int code = TVMFFITensorToDLPackVersioned(h, out)) {
+  TensorUse t(tensor);
+  if (!CanBeExported(t)) return -1;
+  if (int code = TVMFFITensorToDLPackVersioned(t.object(), out)) {
     RaiseFromCall(code);
     return -1;
   }
@@ -603,8 +601,9 @@ int OwnFromManaged(DLManagedTensorVersioned* managed, void** out) {
 
 int OwnToDLTensor(void* obj, DLTensor* out) {
   PyObject* tensor = TensorIn(static_cast<PyObject*>(obj));
-  DLTensor* t = tensor != nullptr ? UseTensor(tensor) : nullptr;
-  if (t == nullptr) return -1;
+  if (tensor == nullptr) return -1;
+  TensorUse t(tensor);
+  if (!t) return -1;
   *out = *t;
   return 0;
 }
@@ -650,8 +649,8 @@ void DeallocTestWrapper(PyObject* self) {
 }
 
 PyObject* TestWrapperStream(PyObject* self, PyObject*) {
-  DLTensor* t = UseTensor(reinterpret_cast<TestWrapper*>(self)->tensor);
-  if (t == nullptr) return nullptr;
+  TensorUse t(reinterpret_cast<TestWrapper*>(self)->tensor);
+  if (!t) return nullptr;
   return PyLong_FromVoidPtr(TVMFFIEnvGetStream(t->device.device_type, t->device.device_id));
 }
 

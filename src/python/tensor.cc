@@ -37,47 +37,47 @@ PyObject* RowMajorStrides(const int64_t* shape, Py_ssize_t n) {
 // ---- members
 
 PyObject* GetShape(PyObject* self, void*) {
-  DLTensor* t = UseTensor(self);
-  return t != nullptr ? TupleOf(t->shape, t->ndim) : nullptr;
+  TensorUse t(self);
+  return t ? TupleOf(t->shape, t->ndim) : nullptr;
 }
 
 PyObject* GetStrides(PyObject* self, void*) {
-  DLTensor* t = UseTensor(self);
-  if (t == nullptr) return nullptr;
+  TensorUse t(self);
+  if (!t) return nullptr;
   if (t->strides == nullptr) return RowMajorStrides(t->shape, t->ndim);
   return TupleOf(t->strides, t->ndim);
 }
 
 PyObject* GetNdim(PyObject* self, void*) {
-  DLTensor* t = UseTensor(self);
-  return t != nullptr ? PyLong_FromLong(t->ndim) : nullptr;
+  TensorUse t(self);
+  return t ? PyLong_FromLong(t->ndim) : nullptr;
 }
 
 PyObject* GetDType(PyObject* self, void*) {
-  DLTensor* t = UseTensor(self);
-  return t != nullptr ? FromDataType(t->dtype) : nullptr;
+  TensorUse t(self);
+  return t ? FromDataType(t->dtype) : nullptr;
 }
 
 PyObject* GetDevice(PyObject* self, void*) {
-  DLTensor* t = UseTensor(self);
-  return t != nullptr ? FromDevice(t->device) : nullptr;
+  TensorUse t(self);
+  return t ? FromDevice(t->device) : nullptr;
 }
 
 PyObject* GetNumel(PyObject* self, PyObject*) {
-  DLTensor* t = UseTensor(self);
-  if (t == nullptr) return nullptr;
+  TensorUse t(self);
+  if (!t) return nullptr;
   return PyLong_FromLongLong(ffi::ShapeView(t->shape, static_cast<size_t>(t->ndim)).Product());
 }
 
 PyObject* GetSize(PyObject* self, PyObject* index) {
-  DLTensor* t = UseTensor(self);
-  if (t == nullptr) return nullptr;
   if (!PyIndex_Check(index)) {
     return PyErr_Format(PyExc_TypeError, "the dimension must be an integer, not %s",
                         Py_TYPE(index)->tp_name);
   }
-  Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);
+  Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);  // may run Python code
   if (i == -1 && PyErr_Occurred()) return nullptr;
+  TensorUse t(self);
+  if (!t) return nullptr;
   Py_ssize_t at = i < 0 ? i + t->ndim : i;
   if (at < 0 || at >= t->ndim) {
     return PyErr_Format(PyExc_IndexError,
@@ -87,35 +87,24 @@ PyObject* GetSize(PyObject* self, PyObject* index) {
 }
 
 PyObject* IsContiguous(PyObject* self, PyObject*) {
-  DLTensor* t = UseTensor(self);
-  return t != nullptr ? PyBool_FromLong(ffi::IsContiguous(*t)) : nullptr;
+  TensorUse t(self);
+  return t ? PyBool_FromLong(ffi::IsContiguous(*t)) : nullptr;
 }
 
 PyObject* GetDataPointer(PyObject* self, PyObject*) {
-  DLTensor* t = UseTensor(self);
-  if (t == nullptr) return nullptr;
+  TensorUse t(self);
+  if (!t) return nullptr;
   return PyLong_FromVoidPtr(static_cast<char*>(t->data) + t->byte_offset);
 }
 
 PyObject* GetDLPackDevice(PyObject* self, PyObject*) {
-  DLTensor* t = UseTensor(self);
-  if (t == nullptr) return nullptr;
+  TensorUse t(self);
+  if (!t) return nullptr;
   return Py_BuildValue("(ii)", static_cast<int>(t->device.device_type),
                        static_cast<int>(t->device.device_id));
 }
 
 // ---- export
-
-// The tensor object behind `self`. NULL with an error set, also for a view, which nobody can own.
-TVMFFIObject* UseOwnedTensor(PyObject* self) {
-  if (ViewOf(self) != nullptr) {
-    PyErr_SetString(PyExc_BufferError,
-                    "a tensor that is lent to a callback cannot be exported: its memory is only "
-                    "valid during the call");
-    return nullptr;
-  }
-  return UseTensor(self) != nullptr ? UseHandle(AsWrapper(self)) : nullptr;
-}
 
 template <typename TManaged>
 void DropUnconsumed(PyObject* capsule, const char* name) {
@@ -126,20 +115,20 @@ void DropUnconsumed(PyObject* capsule, const char* name) {
 }
 
 PyObject* ToCapsule(PyObject* self, PyObject*) {
-  TVMFFIObject* h = UseOwnedTensor(self);
+  TensorUse t(self);
   DLManagedTensor* managed;
-  if (h == nullptr) return nullptr;
-  if (int code = TVMFFITensorToDLPack(h, &managed)) return RaiseFromCall(code);
+  if (!CanBeExported(t)) return nullptr;
+  if (int code = TVMFFITensorToDLPack(t.object(), &managed)) return RaiseFromCall(code);
   PyObject* capsule = PyCapsule_New(managed, kCapsule, DropCapsule);
   if (capsule == nullptr) managed->deleter(managed);
   return capsule;
 }
 
 PyObject* ToVersionedCapsule(PyObject* self, PyObject*) {
-  TVMFFIObject* h = UseOwnedTensor(self);
+  TensorUse t(self);
   DLManagedTensorVersioned* managed;
-  if (h == nullptr) return nullptr;
-  if (int code = TVMFFITensorToDLPackVersioned(h, &managed)) return RaiseFromCall(code);
+  if (!CanBeExported(t)) return nullptr;
+  if (int code = TVMFFITensorToDLPackVersioned(t.object(), &managed)) return RaiseFromCall(code);
   PyObject* capsule = PyCapsule_New(managed, kVersionedCapsule, DropVersionedCapsule);
   if (capsule == nullptr) managed->deleter(managed);
   return capsule;
@@ -367,6 +356,7 @@ PyObject* FromTensorView(DLTensor* tensor) {
 
 void EndView(PyObject* obj) {
   if (!PyObject_TypeCheck(obj, tensor_type)) return;
+  CriticalSection section(obj);  // until whoever is looking at it has finished
   AsTensor(obj)->view.store(nullptr, std::memory_order_relaxed);
 }
 
@@ -386,16 +376,31 @@ PyObject* FromTensorResult(DLTensor* tensor, PyObject* const* args, Arguments* c
 
 // ---- coming from Python
 
-DLTensor* UseTensor(PyObject* self) {
-  if (DLTensor* view = ViewOf(self)) return view;
+TensorUse::TensorUse(PyObject* self) : section_(self), tensor_(ViewOf(self)) {
+  if (tensor_ != nullptr) return;
   TVMFFIObject* h = UseHandle(AsWrapper(self));
-  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return nullptr;
+  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return;
   if (TVM_FFI_PREDICT_FALSE(h->type_index != TypeIndex::kTVMFFITensor)) {
     PyErr_Format(PyExc_TypeError, "%s object holds a `%s`", Py_TYPE(self)->tp_name,
                  TVMFFIGetTypeInfo(h->type_index)->type_key.data);
-    return nullptr;
+    return;
   }
-  return TVMFFITensorGetDLTensorPtr(h);
+  object_ = h;
+  tensor_ = TVMFFITensorGetDLTensorPtr(h);
+  // A critical section is let go where the thread waits for anything.
+  if (kFreeThreaded) Engine::AddStrong(h);
+}
+
+TensorUse::~TensorUse() {
+  if (kFreeThreaded && object_ != nullptr) Engine::DropStrong(object_);
+}
+
+bool CanBeExported(const TensorUse& t) {
+  if (!t || t.object() != nullptr) return static_cast<bool>(t);
+  PyErr_SetString(PyExc_BufferError,
+                  "a tensor that is lent to a callback cannot be exported: its memory is only "
+                  "valid during the call");
+  return false;
 }
 
 bool SetTensor(PyObject* obj, TVMFFIAny* out, Arguments* args) {

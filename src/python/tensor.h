@@ -43,8 +43,27 @@ PyObject* FromShape(TVMFFIObject* h);
 
 int InitTensor(PyObject* module);
 bool SetTensor(PyObject* obj, TVMFFIAny* out, Arguments* args);
-// What `self` shows. NULL with an error set.
-DLTensor* UseTensor(PyObject* self);
+// What a Tensor shows, for the length of a scope that runs no Python code: no other thread moves
+// the object away meanwhile, and a lent tensor is not taken back. NULL with an error set.
+class TensorUse {
+ public:
+  explicit TensorUse(PyObject* self);
+  ~TensorUse();
+  TensorUse(const TensorUse&) = delete;
+  TensorUse& operator=(const TensorUse&) = delete;
+  explicit operator bool() const { return tensor_ != nullptr; }
+  const DLTensor* operator->() const { return tensor_; }
+  const DLTensor& operator*() const { return *tensor_; }
+  // The object behind it; NULL for a tensor that is only lent.
+  TVMFFIObject* object() const { return object_; }
+
+ private:
+  CriticalSection section_;
+  TVMFFIObject* object_ = nullptr;
+  const DLTensor* tensor_ = nullptr;
+};
+// False with an error set, also for a tensor that is only lent, which nobody can own.
+bool CanBeExported(const TensorUse& t);
 // Takes over h.
 PyObject* FromTensor(TVMFFIObject* h, const DLPackExchangeAPI* api);
 // The same, but a framework that refuses the tensor is an error.

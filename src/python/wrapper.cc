@@ -289,14 +289,14 @@ TVMFFIObject* TakeHandle(Wrapper* w) {
 }
 
 TVMFFIObject* SetNoHandleError(Wrapper* w) {
-  // Another thread may have given it a handle again meanwhile: that is still "moved from" here.
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
   const char* name = Py_TYPE(AsObject(w))->tp_name;
-  if (handle != tie::kEmpty && tie::IsDead(handle)) {
-    PyErr_Format(PyExc_ReferenceError, "the C++ object of this %s is gone", name);
-  } else {
+  // Usable again: another thread has moved an object into it since we looked.
+  if (handle == tie::kEmpty || tie::IsUsable(handle)) {
     PyErr_Format(PyExc_ValueError,
                  "%s object has no C++ object: it was moved from, or never initialised", name);
+  } else {
+    PyErr_Format(PyExc_ReferenceError, "the C++ object of this %s is gone", name);
   }
   return nullptr;
 }

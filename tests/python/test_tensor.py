@@ -502,3 +502,37 @@ def test_a_lent_tensor_ends_with_the_call() -> None:
         _ = kept[0].shape
     with pytest.raises(ValueError, match="no C\\+\\+ object"):
         echo(kept[0])
+
+
+def test_size_survives_an_index_that_takes_the_tensor_away() -> None:
+    tensor = make()
+    spare = Tensor.__new__(Tensor)
+
+    class Thief:
+        def __index__(self) -> int:
+            spare.__move_handle_from__(tensor)
+            return 1
+
+    with pytest.raises(ValueError, match="moved from"):
+        tensor.size(Thief())
+    assert spare.shape == (2, 3)
+
+
+def test_threads_read_a_tensor_that_moves_away() -> None:
+    tensor = make()
+
+    def body(i: int) -> None:
+        for _ in range(scaled(500)):
+            try:
+                if i == 0:
+                    spare = Tensor.__new__(Tensor)
+                    spare.__move_handle_from__(tensor)
+                    tensor.__move_handle_from__(spare)
+                else:
+                    assert tensor.shape == (2, 3)
+                    assert tensor.strides == (3, 1)
+                    assert tensor.__dlpack_device__() == (1, 0)
+            except ValueError as error:
+                assert "moved from" in str(error)
+
+    run_threads(3, body)
