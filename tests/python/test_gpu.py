@@ -155,13 +155,15 @@ def test_in_containers_and_callbacks() -> None:
     x = ones(2)
     array = tvm_ffi.convert([x, [x]])
     assert array[0].data_ptr() == x.data_ptr() == array[1][0].data_ptr()
-    seen = []
+    seen: list[Any] = []
     APPLY(seen.append, x)
-    assert type(seen[0]) is torch.Tensor and seen[0].data_ptr() == x.data_ptr()
+    APPLY(tvm_ffi.convert_func(seen.append, tensor_cls=torch.Tensor), x)
+    assert [type(tensor) for tensor in seen] == [tvm_ffi.Tensor, torch.Tensor]
+    assert [tensor.data_ptr() for tensor in seen] == [x.data_ptr()] * 2
 
 
 def test_the_memory_lives_as_long_as_somebody_looks() -> None:
-    torch.cuda.synchronize()
+    collect()
     before = torch.cuda.memory_allocated()
     x = ones(1 << 20)
     ours = from_dlpack(x)
