@@ -31,7 +31,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <unordered_set>
 #include <vector>
 
@@ -110,10 +109,6 @@ bool AnyPythonField(int32_t type_index, F&& f) {
   return false;
 }
 
-bool ComputeCanBeEmptied(int32_t type_index) {
-  return AnyPythonField(type_index, [](const TVMFFIFieldInfo&) { return true; });
-}
-
 // Drops what the fields of h that Python defined refer to. That may die and run Python code.
 void Empty(TVMFFIObject* h) {
   AnyPythonField(h->type_index, [h](const TVMFFIFieldInfo& field) {
@@ -130,7 +125,6 @@ void Empty(TVMFFIObject* h) {
 
 // The collection in progress.
 struct Collection {
-  bool is_running = false;
   bool is_full = true;
   // Objects of dormant wrappers that were looked into; held until it is over.
   std::unordered_set<TVMFFIObject*> pins;
@@ -165,7 +159,7 @@ void HideShown() {
 // Whether a shared object may be looked into now. Where the visitor is not known, nothing counts
 // the references that are not found.
 bool LooksIntoShared(TVMFFIObject* h) {
-  return collection.is_running && subtracting_visitor != nullptr && !IsAnyInFlight() &&
+  return Runtime::collecting && subtracting_visitor != nullptr && !IsAnyInFlight() &&
          !HasWeakReferences(h) && CanBeEmptied(h->type_index);
 }
 
@@ -323,7 +317,7 @@ PyObject* OnCollection(PyObject*, PyObject* args) {
   if (begins && IsFinalizing()) Py_RETURN_NONE;
   Runtime::guarding.store(uses_rule_b && begins);
   if (begins) {
-    collection.is_running = true;
+    Runtime::collecting = true;
     collection.is_full = IsFull(info);
     if (collection.is_full && !IsAnyInFlight()) ShowHidden();
     Py_RETURN_NONE;
@@ -333,7 +327,7 @@ PyObject* OnCollection(PyObject*, PyObject* args) {
   pins.swap(collection.pins);
   for (TVMFFIObject* h : pins) Engine::DropStrong(h);
   HideShown();
-  collection.is_running = false;
+  Runtime::collecting = false;
   collection.is_full = true;
   Py_RETURN_NONE;
 }
@@ -366,8 +360,7 @@ void Hide(Wrapper* w) {
   PyObject_GC_UnTrack(AsObject(w));
 }
 
-void Unhide(Wrapper* w) {
-  if (kFreeThreaded) return;
+void UnhideSlow(Wrapper* w) {
   if (!IsTracked(AsObject(w)) && w->weakrefs != nullptr) {
     size_t position = reinterpret_cast<size_t>(w->weakrefs);
     Wrapper* last = hidden.back();
@@ -375,21 +368,17 @@ void Unhide(Wrapper* w) {
     last->weakrefs = reinterpret_cast<PyObject*>(position);
     hidden.pop_back();
     w->weakrefs = nullptr;
-  } else if (TVM_FFI_PREDICT_FALSE(collection.is_running)) {
+  } else {
     collection.shown.erase(w);
   }
 }
 
-bool CanBeEmptied(int32_t type_index) {
-  // 0 for a type not asked about yet.
-  static std::atomic<uint8_t> answers[1 << 14];
-  if (static_cast<size_t>(type_index) >= std::size(answers)) return false;
-  uint8_t answer = answers[type_index].load(std::memory_order_relaxed);
-  if (TVM_FFI_PREDICT_FALSE(answer == 0)) {
-    answer = ComputeCanBeEmptied(type_index) ? 1 : 2;
-    answers[type_index].store(answer, std::memory_order_relaxed);
-  }
-  return answer == 1;
+std::atomic<uint8_t> can_be_emptied[kMaxEmptiable];
+
+bool LearnCanBeEmptied(int32_t type_index) {
+  bool answer = AnyPythonField(type_index, [](const TVMFFIFieldInfo&) { return true; });
+  can_be_emptied[type_index].store(answer ? 1 : 2, std::memory_order_relaxed);
+  return answer;
 }
 
 void BreakRing(PyObject* self) {
@@ -401,7 +390,7 @@ void BreakRing(PyObject* self) {
   } else if (tie::IsDormant(handle)) {
     h = ObjectOfDormant(self, false);
   }
-  if (h == nullptr || !collection.is_running || !CanBeEmptied(h->type_index)) return;
+  if (h == nullptr || !Runtime::collecting || !CanBeEmptied(h->type_index)) return;
   Engine::AddStrong(h);
   Empty(h);
   Engine::DropStrong(h);

@@ -116,6 +116,9 @@ inline RecentSetter* RecentSetterOf(PyTypeObject* type) {
   return &recent_setters[(reinterpret_cast<uintptr_t>(type) >> 5) % kRecentSetters];
 }
 
+// For classes of wrappers that need nothing else.
+bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args);
+
 // For a type that is not in that table.
 bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args);
 

@@ -217,6 +217,22 @@ int Write(const Field& field, PyObject* obj, PyObject* value) {
   return WriteBySetter(field, obj, value);
 }
 
+// The setter of a field of objects, for a value whose object is borrowed without further ado.
+inline int WriteObject(const Field& field, PyObject* obj, char* address, PyObject* value) {
+  RecentSetter* recent = RecentSetterOf(Py_TYPE(value));
+  if (recent->type != Py_TYPE(value) || recent->setter != SetWrapper) {
+    return Write(field, obj, value);
+  }
+  uintptr_t handle = AsWrapper(value)->handle.load(std::memory_order_relaxed);
+  if (TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return Write(field, obj, value);
+  TVMFFIAny converted;
+  tie::StoreObject(reinterpret_cast<TVMFFIObject*>(handle), &converted);
+  int code = reinterpret_cast<TVMFFIFieldSetter>(field.info.setter)(address, &converted);
+  if (TVM_FFI_PREDICT_TRUE(code == 0)) return 0;
+  RaiseFromCall(code);
+  return -1;
+}
+
 // ---- Python objects ----
 
 // FieldGetter and FieldSetter: callables that can be named and documented like functions.
@@ -323,10 +339,10 @@ PyType_Spec setter_spec = {"tvm_ffi.core.FieldSetter", sizeof(AccessorObject), 0
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | kNoNew, setter_slots};
 
 // Read of the two kinds of field that matter most, where nothing is out of the ordinary: a leaf
-// function, which saves and restores nothing. Without the GIL it takes a critical section.
+// function, which saves and restores nothing. `obj` is a wrapper. Without the GIL it takes a
+// critical section.
 inline PyObject* ReadQuickly(const Field& field, PyObject* obj) {
   if (kFreeThreaded) return Read(field, obj);
-  if (Py_TYPE(obj) != field.last_class.load(std::memory_order_relaxed)) return Read(field, obj);
   uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
   if (TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return Read(field, obj);
   auto* h = reinterpret_cast<TVMFFIObject*>(handle);
@@ -344,7 +360,10 @@ inline PyObject* ReadQuickly(const Field& field, PyObject* obj) {
 PyObject* PropertyGet(PyObject* self, PyObject* obj, PyObject* cls) {
   if (obj == nullptr || obj == Py_None) return Py_NewRef(self);
   Field* field = ExtraOf(self)->field;
-  if (field != nullptr) return ReadQuickly(*field, obj);
+  if (field != nullptr) {
+    bool known = Py_TYPE(obj) == field->last_class.load(std::memory_order_relaxed);
+    return TVM_FFI_PREDICT_TRUE(known) ? ReadQuickly(*field, obj) : Read(*field, obj);
+  }
   return PyProperty_Type.tp_descr_get(self, obj, cls);
 }
 
@@ -383,6 +402,111 @@ PyObject* PropertyForceSet(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// Write of an int or an object, likewise.
+inline int WriteQuickly(const Field& field, PyObject* obj, PyObject* value) {
+  uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
+  if (TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return Write(field, obj, value);
+  auto* h = reinterpret_cast<TVMFFIObject*>(handle);
+  if (TVM_FFI_PREDICT_FALSE(h->type_index != field.type_index)) return Write(field, obj, value);
+  char* address = reinterpret_cast<char*>(h) + field.info.offset;
+  int64_t number;
+  if (field.kind == FieldKind::kInt64) {
+    bool is_plain = field.plain_write && PyLong_CheckExact(value) && LoadCompactInt(value, &number);
+    if (TVM_FFI_PREDICT_FALSE(!is_plain)) return Write(field, obj, value);
+    std::memcpy(address, &number, sizeof(number));
+    return 0;
+  }
+  return field.sets_object ? WriteObject(field, obj, address, value) : Write(field, obj, value);
+}
+
+// ---- attributes of wrappers ----
+
+// Finding the descriptor of a field costs CPython more than reading the field does, and it has no
+// shortcut for descriptors of ours. So the classes that are registered for C++ types look up their
+// attributes here: what a name means to a class is remembered until the class changes. It has
+// shortcuts for methods and whatever else is no field, but for classes with the general functions
+// only; a class that is asked for such an attribute therefore gets those back. Nobody can tell
+// which of the two a class has. With the GIL only.
+struct KnownField {
+  PyTypeObject* cls;
+  unsigned int version;  // of the class
+  PyObject* name;        // owned: another name may not come to lie at its address
+  const Field* read;
+  const Field* write;  // NULL if assignment is not allowed, or not our business
+};
+constexpr size_t kKnownFields = 256;
+KnownField known_fields[kKnownFields];
+
+inline KnownField* KnownFieldOf(PyTypeObject* cls, PyObject* name) {
+  auto bits = (reinterpret_cast<uintptr_t>(cls) >> 6) + (reinterpret_cast<uintptr_t>(name) >> 4);
+  return &known_fields[bits % kKnownFields];
+}
+
+inline bool IsCurrent(const KnownField* known, PyTypeObject* cls, PyObject* name) {
+  return known->name == name && known->cls == cls && known->version == TypeVersion(cls);
+}
+
+bool IsSpecialName(PyObject* name) {
+  return PyUnicode_GET_LENGTH(name) > 2 && PyUnicode_READ_CHAR(name, 0) == '_' &&
+         PyUnicode_READ_CHAR(name, 1) == '_';
+}
+
+// What `name` means to the class, as far as it is known; NULL without error if that is nothing of
+// ours. `is_other`: it is an attribute that CPython may have a shortcut for.
+TVM_FFI_NO_INLINE const KnownField* LearnField(PyTypeObject* cls, PyObject* name, bool* is_other) {
+  *is_other = false;
+  if (!PyUnicode_CheckExact(name)) return nullptr;
+  PyObject* found = _PyType_Lookup(cls, name);
+  if (found == nullptr || Py_TYPE(found) != types.field_property) {
+    *is_other = !IsSpecialName(name) && (found != nullptr || HasInstanceDict(cls));
+    return nullptr;
+  }
+  PropertyExtra* extra = ExtraOf(found);
+  unsigned int version = TypeVersion(cls);
+  if (extra->field == nullptr || version == 0 || !PyUnicode_CHECK_INTERNED(name)) return nullptr;
+  bool is_plain = extra->writable && Py_TYPE(extra->write) == types.field_setter;
+  KnownField* known = KnownFieldOf(cls, name);
+  PyObject* old = known->name;
+  *known = {cls, version, Py_NewRef(name), extra->field,
+            is_plain ? FieldOf(extra->write) : nullptr};
+  Py_XDECREF(old);  // a str: runs no code
+  return known;
+}
+
+PyObject* GetAttribute(PyObject* self, PyObject* name) {
+  PyTypeObject* cls = Py_TYPE(self);
+  const KnownField* known = KnownFieldOf(cls, name);
+  if (TVM_FFI_PREDICT_TRUE(IsCurrent(known, cls, name))) return ReadQuickly(*known->read, self);
+  bool is_other;
+  known = LearnField(cls, name, &is_other);
+  if (known != nullptr) return ReadQuickly(*known->read, self);
+  if (is_other && cls->tp_getattro == GetAttribute) cls->tp_getattro = PyObject_GenericGetAttr;
+  return PyObject_GenericGetAttr(self, name);
+}
+
+int SetAttribute(PyObject* self, PyObject* name, PyObject* value);
+
+TVM_FFI_NO_INLINE int SetAttributeSlow(PyObject* self, PyObject* name, PyObject* value) {
+  PyTypeObject* cls = Py_TYPE(self);
+  bool is_other;
+  LearnField(cls, name, &is_other);
+  if (is_other && cls->tp_setattro == SetAttribute) cls->tp_setattro = PyObject_GenericSetAttr;
+  return PyObject_GenericSetAttr(self, name, value);
+}
+
+int SetAttribute(PyObject* self, PyObject* name, PyObject* value) {
+  PyTypeObject* cls = Py_TYPE(self);
+  const KnownField* known = KnownFieldOf(cls, name);
+  bool is_known = IsCurrent(known, cls, name) && known->write != nullptr && value != nullptr;
+  return TVM_FFI_PREDICT_TRUE(is_known) ? WriteQuickly(*known->write, self, value)
+                                        : SetAttributeSlow(self, name, value);
+}
+
+// A property was given another field.
+void ForgetFields() {
+  for (KnownField& known : known_fields) Py_CLEAR(known.name);
+}
+
 int InitProperty(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"fget", "fset", "frozen", "fdel", "doc", nullptr};
   PyObject *getter, *setter, *deleter = Py_None, *doc = Py_None;
@@ -394,6 +518,7 @@ int InitProperty(PyObject* self, PyObject* args, PyObject* kwargs) {
   Ref base_args = Ref::Steal(PyTuple_Pack(4, getter, frozen != 0 ? Py_None : setter, deleter, doc));
   if (!base_args || PyProperty_Type.tp_init(self, base_args.get(), nullptr) < 0) return -1;
   PropertyExtra* extra = ExtraOf(self);
+  if (extra->field != nullptr) ForgetFields();
   extra->field = Py_TYPE(getter) == types.field_getter ? FieldOf(getter) : nullptr;
   extra->writable = frozen == 0 && setter != Py_None;
   Py_XSETREF(extra->write, setter == Py_None ? nullptr : Py_NewRef(setter));
@@ -473,7 +598,18 @@ PyObject* MakeFieldGetter(Field* field) {
   field->kind = KindOf(field->info);
   return MakeAccessor(types.field_getter, field);
 }
-PyObject* MakeFieldSetter(Field* field) { return MakeAccessor(types.field_setter, field); }
+PyObject* MakeFieldSetter(Field* field) {
+  bool is_function = (field->info.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) != 0;
+  field->sets_object =
+      KindOf(field->info) == FieldKind::kObject && field->info.setter != nullptr && !is_function;
+  return MakeAccessor(types.field_setter, field);
+}
+
+void InstallFieldAccess(PyTypeObject* cls) {
+  if (kFreeThreaded || (cls->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return;
+  if (cls->tp_getattro == PyObject_GenericGetAttr) cls->tp_getattro = GetAttribute;
+  if (cls->tp_setattro == PyObject_GenericSetAttr) cls->tp_setattro = SetAttribute;
+}
 
 int InitFieldTypes(PyObject* module) {
   types.field_getter = AddType(module, &getter_spec, nullptr);

@@ -21,6 +21,7 @@ struct Field {
   FieldKind kind = FieldKind::kGetter;  // set by MakeFieldGetter
   // Exact ints, floats and bools are stored in place, as the setter would.
   bool plain_write = false;
+  bool sets_object = false;  // by a plain C function; set by MakeFieldSetter
   // The class of the last object seen, known to be a wrapper. Owned: a class that died could come
   // back as another one at the same address.
   mutable std::atomic<PyTypeObject*> last_class{nullptr};
@@ -28,6 +29,8 @@ struct Field {
 
 PyObject* MakeFieldGetter(Field* field);
 PyObject* MakeFieldSetter(Field* field);
+// Lets the attributes of a class of wrappers be looked up by the functions of fields.cc.
+void InstallFieldAccess(PyTypeObject* cls);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_FIELDS_H_

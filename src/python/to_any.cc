@@ -103,6 +103,10 @@ TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
 
 // ---- one setter per kind of value ----
 
+bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return StoreWrapper(obj, out, args);
+}
+
 namespace {
 
 void Store(TVMFFIAny* out, int32_t index, int64_t value) {
@@ -190,10 +194,6 @@ bool SetBytes(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 
 bool SetByteArray(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   return StoreBytes(PyByteArray_AS_STRING(obj), PyByteArray_GET_SIZE(obj), out, args);
-}
-
-bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  return StoreWrapper(obj, out, args);
 }
 
 bool SetContainer(PyObject* obj, TVMFFIAny* out, Arguments* args) {

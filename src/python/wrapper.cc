@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "convert.h"
+#include "fields.h"
 
 namespace tether_py {
 
@@ -142,13 +143,13 @@ void Runtime::Pause(int attempt) {
 // A dormant wrapper that has no state, and whose object cannot be part of a ring, costs the
 // collector nothing and gc.get_objects() does not show it. Debug builds of CPython assert that a
 // resurrected object is tracked.
-void Runtime::OnDormant(Wrapper* w) {
+inline void Runtime::OnDormant(Wrapper* w) {
   counters.dormant.Add(1);
 #ifndef Py_DEBUG
   PyTypeObject* type = Py_TYPE(AsObject(w));
   if (w->weakrefs != nullptr || (!DiesByHand(type) && HasState(type))) return;
   TVMFFIObject* h = tie::ObjectOf(w->handle.load(std::memory_order_relaxed));
-  if (!CanBeEmptied(h->type_index)) {
+  if (TVM_FFI_PREDICT_TRUE(!CanBeEmptied(h->type_index))) {
     PyObject_GC_UnTrack(AsObject(w));
   } else if (!kFreeThreaded && DiesByHand(type)) {
     Hide(w);
@@ -156,14 +157,7 @@ void Runtime::OnDormant(Wrapper* w) {
 #endif
 }
 
-void Runtime::OnActive(Wrapper* w) {
-  counters.dormant.Add(-1);
-  Unhide(w);
-  if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
-  if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
-}
-
-void Runtime::OnGone(Wrapper* w) {
+inline void Runtime::OnGone(Wrapper* w) {
   Unhide(w);
   // CPython goes on to destroy it and takes it for tracked.
   if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
@@ -204,7 +198,10 @@ std::atomic<PyTypeObject*>* ClassPlace(size_t i) {
 
 void SetClassOfIndex(int32_t type_index, PyTypeObject* cls) {
   Py_XINCREF(cls);
-  if (cls != nullptr) InstallDealloc(cls);
+  if (cls != nullptr) {
+    InstallDealloc(cls);
+    InstallFieldAccess(cls);
+  }
   PyTypeObject* old;
   {
     std::lock_guard<ShortLock> guard(class_table_lock);
@@ -254,8 +251,10 @@ Wrapper* AllocateWrapper(PyTypeObject* cls) {
 
 PyObject* WrapBorrowedSlow(TVMFFIObject* h) {
   Engine::AddStrong(h);
-  return WrapOwned(h);
+  return AsObject(Engine::Fetch(h, MakeWrapper));
 }
+
+PyObject* WrapOwnedSlow(TVMFFIObject* h) { return AsObject(Engine::Fetch(h, MakeWrapper)); }
 
 void BindNew(Wrapper* w, TVMFFIObject* h) {
   CriticalSection section(AsObject(w));
@@ -299,6 +298,11 @@ TVMFFIObject* SetNoHandleError(Wrapper* w) {
     PyErr_Format(PyExc_ReferenceError, "the C++ object of this %s is gone", name);
   }
   return nullptr;
+}
+
+TVMFFIObject* UseDormant(Wrapper* w) {
+  TVMFFIObject* h = Engine::Promote(w);
+  return h != nullptr ? h : SetNoHandleError(w);
 }
 
 // ---- references that C++ holds to Python objects ----

@@ -118,15 +118,18 @@ struct Runtime : public tie::NoHooks {
 #endif
   }
   static void Pause(int attempt);
-  static void OnDormant(Wrapper* w);
   static void OnActive(Wrapper* w);
-  static void OnGone(Wrapper* w);
+  // In wrapper.cc, which alone lets go of wrappers.
+  static inline void OnDormant(Wrapper* w);
+  static inline void OnGone(Wrapper* w);
   static void* AllocateSpace(size_t n) { return BlockCache::Allocate(n); }
   static void FreeSpace(void* p) { BlockCache::Free(p); }
 
   static const tie::AdoptedTable* adopted_table;
   // A collection runs, and the collector does not know what C++ holds (collector.cc, rule B).
   static inline std::atomic<bool> guarding{false};
+  // A collection runs.
+  static inline bool collecting = false;
 };
 
 using Engine = tie::Tie<Runtime>;
@@ -165,8 +168,15 @@ inline Wrapper* MakeWrapper(TVMFFIObject* h) {
   return cls != nullptr ? AllocateWrapper(cls) : nullptr;
 }
 
-inline PyObject* WrapOwned(TVMFFIObject* h) { return AsObject(Engine::Fetch(h, MakeWrapper)); }
-// h is kept alive by somebody else meanwhile. A live wrapper is found without a call.
+// A live wrapper is found without a call.
+PyObject* WrapOwnedSlow(TVMFFIObject* h);
+inline PyObject* WrapOwned(TVMFFIObject* h) {
+  Wrapper* w = Engine::FetchLive(h);
+  if (TVM_FFI_PREDICT_FALSE(w == nullptr)) return WrapOwnedSlow(h);
+  Engine::DropStrong(h);
+  return AsObject(w);
+}
+// h is kept alive by somebody else meanwhile.
 PyObject* WrapBorrowedSlow(TVMFFIObject* h);
 inline PyObject* WrapBorrowed(TVMFFIObject* h) {
   Wrapper* w = Engine::FetchLive(h);
@@ -183,6 +193,7 @@ void BindNew(Wrapper* w, TVMFFIObject* h);
 // NULL with an error set when the wrapper is empty (moved from, never initialised) or its object is
 // dead.
 TVMFFIObject* SetNoHandleError(Wrapper* w);
+TVMFFIObject* UseDormant(Wrapper* w);
 
 inline TVMFFIObject* UseHandle(Wrapper* w) {
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
@@ -190,8 +201,7 @@ inline TVMFFIObject* UseHandle(Wrapper* w) {
     if (handle == 0) TVM_FFI_UNREACHABLE();  // "no object" has a tag
     return reinterpret_cast<TVMFFIObject*>(handle);
   }
-  TVMFFIObject* h = Engine::Promote(w);
-  return h != nullptr ? h : SetNoHandleError(w);
+  return UseDormant(w);
 }
 
 // W's object with a strong reference of the caller's own, or NULL with an error set.
@@ -254,11 +264,32 @@ void PinInFlight(TVMFFIObject* h);
 
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg);
 // Whether objects of the type may be emptied to break a ring of garbage.
-bool CanBeEmptied(int32_t type_index);
+// Asked whenever a wrapper becomes dormant, so the answers are kept: 0 for a type not asked about
+// yet, 1 yes, 2 no.
+inline constexpr size_t kMaxEmptiable = 1 << 14;
+extern std::atomic<uint8_t> can_be_emptied[kMaxEmptiable];
+bool LearnCanBeEmptied(int32_t type_index);
+inline bool CanBeEmptied(int32_t type_index) {
+  if (TVM_FFI_PREDICT_FALSE(static_cast<size_t>(type_index) >= kMaxEmptiable)) return false;
+  uint8_t answer = can_be_emptied[type_index].load(std::memory_order_relaxed);
+  return TVM_FFI_PREDICT_TRUE(answer != 0) ? answer == 1 : LearnCanBeEmptied(type_index);
+}
 // A dormant wrapper without weak references that only full collections look at, and the end of
 // that; the latter may be called for any wrapper. Not for free-threaded builds.
 void Hide(Wrapper* w);
-void Unhide(Wrapper* w);
+void UnhideSlow(Wrapper* w);
+inline void Unhide(Wrapper* w) {
+  if (kFreeThreaded) return;
+  bool is_hidden = w->weakrefs != nullptr && !IsTracked(AsObject(w));
+  if (TVM_FFI_PREDICT_FALSE(is_hidden || Runtime::collecting)) UnhideSlow(w);
+}
+inline void Runtime::OnActive(Wrapper* w) {
+  counters.dormant.Add(-1);
+  Unhide(w);
+  if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
+  if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
+}
+
 // From the collector: the wrapper is garbage, and so is its object.
 void BreakRing(PyObject* self);
 bool LearnCollector();  // at import: false with an error set
