@@ -71,6 +71,30 @@ run_sharded() {
     -- "$name, part PART of $JOBS" env GTEST_TOTAL_SHARDS="$JOBS" "$@"
 }
 
+# run_pytest NAME COMMAND...: the last line and the reasons of skipped tests; all of it when it fails.
+run_pytest() {
+  local name=$1 log=$REPORTS/$1.log
+  shift
+  if ! "$@" -o junit_suite_name="$name" --junitxml="$REPORTS/$name.xml" >"$log" 2>&1; then
+    echo "$name: FAILED"
+    cat "$log" >&2
+    return 1
+  fi
+  grep '^SKIPPED' "$log" || true
+  printf '%-24s%s\n' "$name" "$(tail -n 1 "$log")"
+}
+
+# python_suite NAME INTERPRETER PACKAGE: all of tests/python, in two processes side by side. The tying
+# tests collect garbage thousands of times, which is quick where there is little else in memory.
+python_suite() {
+  local run=(env PYTHONPATH="$3" "$2" -X faulthandler -m pytest -q -p no:cacheprovider) tying status=0
+  run_pytest "$1-tying" "${run[@]}" tests/python/test_tying_*.py &
+  tying=$!
+  run_pytest "$1" "${run[@]}" tests/python --ignore-glob='*/test_tying_*.py' || status=1
+  wait $tying || status=1
+  return $status
+}
+
 # report_skipped NAME REASON: a whole run that could not be made.
 report_skipped() {
   mkdir -p "$REPORTS"

@@ -56,9 +56,7 @@ run_on() {
   fi
   TETHER_PYTHON=$ROOT/.cache/venv-$version/bin/python scripts/build.sh "python-$version" tvm_ffi_core |
     tail -n 1
-  PYTHONPATH=build/python-$version/package ".cache/venv-$version/bin/python" -X faulthandler \
-    -m pytest -q -p no:cacheprovider -o junit_suite_name="python-$version" tests/python \
-    --junitxml="$REPORTS/python-$version.xml" | tail -n 30
+  python_suite "python-$version" ".cache/venv-$version/bin/python" "build/python-$version/package"
   printf -- '-- python %s: %d s\n' "$version" $((SECONDS - begin))
 }
 

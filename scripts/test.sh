@@ -32,8 +32,7 @@ python_checks() {
 
 # The package as it was built, on the interpreter of the environment.
 python_tests() {
-  PYTHONPATH=build/release/package "$PYTHON" -X faulthandler -m pytest -q tests/python \
-    --junitxml="$REPORTS/python.xml"
+  python_suite python "$PYTHON" build/release/package
 }
 
 # Packages as the index has them, not rebuilt.
