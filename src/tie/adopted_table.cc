@@ -16,8 +16,17 @@ namespace {
 struct ProcessTable : NoHooks {
   static constexpr uint32_t kChunkBits = 12;               // 128 KiB a chunk
   static constexpr uint32_t kNumChunks = 1u << (31 - 12);  // every number the padding word can hold
+  static constexpr uint32_t kNumStripes = 32;  // fork() holds all: TSan follows 64 locks
+  static constexpr size_t kLine = 128;         // processors fetch lines in pairs
+  static constexpr uint32_t kBundle = 256;
   static constexpr Mutation kMutation = Mutation::kNone;
   using Mutex = std::mutex;
+  // Allocators give every thread regions of its own. Objects of one region share a stripe, so a
+  // thread finds the locks and slots it uses in its own cache.
+  static uint32_t StripeOf(const void* object) {
+    uint64_t region = reinterpret_cast<uintptr_t>(object) >> 21;
+    return static_cast<uint32_t>(region * 0x9E3779B97F4A7C15u >> 59);
+  }
   static void* AllocateChunk(size_t bytes) { return std::calloc(1, bytes); }
 };
 
@@ -30,9 +39,8 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   reflection::GlobalDef().def("ffi.tether.OnlyStorageIsLeft", [](void* object) {
     Table::TellOnlyStorageIsLeft(static_cast<TVMFFIObject*>(object));
   });
-  // A child of fork() must not inherit a lock whose owner does not exist there.
-  pthread_atfork([] { Table::state().mutex.lock(); }, [] { Table::state().mutex.unlock(); },
-                 [] { Table::state().mutex.unlock(); });
+  // A child of fork() must not inherit locks whose owner does not exist there.
+  pthread_atfork(&Table::LockAll, &Table::UnlockAll, &Table::UnlockAll);
 }
 
 }  // namespace

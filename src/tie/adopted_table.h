@@ -11,9 +11,14 @@
 // A number counts only if slot[n].object == h, so a copied header or garbage in the padding word is
 // never believed. Slots never move, because a tie word contains its lock.
 //
-// Adoption is one critical section of the table's lock, not a compare-and-swap on the padding word
-// with a roll-back for the loser: garbage there may happen to be the number of the slot that is
-// just being filled, and a third thread would use a slot that its loser is about to free.
+// Adoption is one critical section, not a compare-and-swap on the padding word with a roll-back for
+// the loser: garbage there may happen to be the number of the slot that is just being filled, and a
+// third thread would use a slot that its loser is about to free.
+//
+// The table has several locks, so that threads do not wait for each other. The address of an object
+// says which one (StripeOf), so all there is to say about one object is said under one lock. Each
+// stripe has free slots of its own and holds on to two bundles of them at most; further bundles go
+// through a common pile to the stripe that needs some next. Locks: stripe, then pile.
 //
 // One table per process lives in libtvm_ffi. Frontends reach it without a new exported symbol:
 // the global function "ffi.tether.AdoptedTable" returns a const AdoptedTable* as an opaque pointer.
@@ -24,6 +29,7 @@
 #include <tvm/ffi/c_api.h>
 
 #include <mutex>
+#include <utility>
 
 #include "tie_word.h"
 
@@ -85,21 +91,40 @@ inline AdoptedSlot* FindAdopted(const AdoptedTable& table, const TVMFFIObject* o
   return Access<Hooks>::Load(slot->object, std::memory_order_acquire) == object ? slot : nullptr;
 }
 
-// The table itself. Config (also the Hooks): kChunkBits, kNumChunks, Mutex, kMutation and
+// The table itself. Config (also the Hooks): kChunkBits, kNumChunks, kNumStripes, kLine (bytes
+// that threads should not share), kBundle (slots), Mutex, kMutation, StripeOf(object), and
 // AllocateChunk(bytes), zeroed or NULL.
 template <typename Config>
 class AdoptedTableOf {
  public:
-  struct State {
+  struct alignas(Config::kLine) Stripe {
     typename Config::Mutex mutex;
     uint32_t free = 0;   // number + 1 of the first free slot, or 0
-    uint32_t fresh = 0;  // slots from here on were never used
-    size_t size = 0;
+    uint32_t count = 0;  // of the slots chained from there
+    uint32_t spare = 0;  // a whole bundle, or 0
+    uint32_t fresh = 0;  // slots from here to fresh_end were never used
+    uint32_t fresh_end = 0;
+    size_t size = 0;  // objects that are adopted now
+  };
+  struct State {
+    Stripe stripes[Config::kNumStripes];
+    typename Config::Mutex mutex;  // of what follows
+    uint32_t pile = 0;             // bundles of free slots
+    uint32_t num_chunks = 0;       // in use
     std::atomic<AdoptedSlot*> chunks[Config::kNumChunks]{};
   };
 
   static const AdoptedTable& Get() { return table_; }
   static State& state() { return state_; }
+
+  static void LockAll() {
+    for (Stripe& stripe : state_.stripes) stripe.mutex.lock();
+    state_.mutex.lock();
+  }
+  static void UnlockAll() {
+    state_.mutex.unlock();
+    for (Stripe& stripe : state_.stripes) stripe.mutex.unlock();
+  }
 
   static void TellOnlyStorageIsLeft(TVMFFIObject* object) {
     for (std::atomic<StorageHook>& place : hooks_) {
@@ -114,14 +139,15 @@ class AdoptedTableOf {
   using Guard = std::lock_guard<typename Config::Mutex>;
 
   static TieSlot* Adopt(TVMFFIObject* object, const TieFrontend* frontend) {
-    Guard guard(state_.mutex);
+    Stripe& stripe = state_.stripes[Config::StripeOf(object)];
+    Guard guard(stripe.mutex);
     if (AdoptedSlot* slot = FindAdopted<Config>(table_, object, LoadPadding<Config>(object))) {
       return slot->frontend == frontend ? &slot->tie : nullptr;
     }
     // A byte copy of an adopted object: its own deleter is nowhere to be found.
     if (object->deleter == &Deleter) return nullptr;
     uint32_t n = 0;
-    AdoptedSlot* slot = TakeFree(&n);
+    AdoptedSlot* slot = TakeFree(stripe, &n);
     if (slot == nullptr) return nullptr;
     slot->original = object->deleter;
     slot->frontend = frontend;
@@ -152,42 +178,82 @@ class AdoptedTableOf {
     if (last && Config::kMutation != Mutation::kSlotAfterDeleter) {
       object->deleter = original;
       object->__padding = 0;
-      GiveFree(slot, padding & ~kAdoptedMark);
+      GiveFree(object, slot, padding & ~kAdoptedMark);
     }
     if (original != nullptr) original(self, flags);
     if (last && Config::kMutation == Mutation::kSlotAfterDeleter) {
-      GiveFree(slot, padding & ~kAdoptedMark);
+      GiveFree(object, slot, padding & ~kAdoptedMark);
     }
     if (wrapper != nullptr) frontend->release(wrapper);
   }
 
-  // Free slots are chained through their words, as number + 1. Both need the lock.
-  static AdoptedSlot* TakeFree(uint32_t* n) {
-    if (state_.free != 0) {
-      *n = state_.free - 1;
-      AdoptedSlot* slot = SlotAt(*n);
-      state_.free = static_cast<uint32_t>(slot->tie.word.exchange(0, std::memory_order_relaxed));
-      ++state_.size;
-      return slot;
+  // Free slots are chained through the low halves of their words, as number + 1; the high half of
+  // the first one of a bundle chains the pile.
+  static constexpr int kPileShift = 32;
+  static_assert(sizeof(uintptr_t) == 8);
+
+  // Needs the stripe's lock, like Refill.
+  static AdoptedSlot* TakeFree(Stripe& stripe, uint32_t* n) {
+    if (stripe.free == 0 && !Refill(stripe)) return nullptr;
+    ++stripe.size;
+    if (stripe.free == 0) {
+      *n = stripe.fresh++;
+      return SlotAt(*n);
     }
-    uint32_t chunk = state_.fresh >> Config::kChunkBits;
-    if (chunk == Config::kNumChunks) return nullptr;
-    if (state_.chunks[chunk].load(std::memory_order_relaxed) == nullptr) {
-      void* block = Config::AllocateChunk(sizeof(AdoptedSlot) << Config::kChunkBits);
-      if (block == nullptr) return nullptr;
-      state_.chunks[chunk].store(static_cast<AdoptedSlot*>(block), std::memory_order_release);
-    }
-    *n = state_.fresh++;
-    ++state_.size;
-    return SlotAt(*n);
+    *n = stripe.free - 1;
+    AdoptedSlot* slot = SlotAt(*n);
+    stripe.free = static_cast<uint32_t>(slot->tie.word.exchange(0, std::memory_order_relaxed));
+    --stripe.count;
+    return slot;
   }
 
-  static void GiveFree(AdoptedSlot* slot, uint32_t n) {
+  // Leaves free or fresh slots in a stripe whose chain is empty; false if memory is short.
+  static bool Refill(Stripe& stripe) {
+    if (stripe.spare != 0) {
+      stripe.free = std::exchange(stripe.spare, 0);
+      stripe.count = Config::kBundle;
+      return true;
+    }
+    if (stripe.fresh != stripe.fresh_end) return true;
     Guard guard(state_.mutex);
+    if (state_.pile != 0) {
+      stripe.free = state_.pile;
+      stripe.count = Config::kBundle;
+      uintptr_t word = SlotAt(state_.pile - 1)->tie.word.load(std::memory_order_relaxed);
+      state_.pile = static_cast<uint32_t>(word >> kPileShift);
+      return true;
+    }
+    if (state_.num_chunks == Config::kNumChunks) return false;
+    void* block = Config::AllocateChunk(sizeof(AdoptedSlot) << Config::kChunkBits);
+    if (block == nullptr) return false;
+    stripe.fresh = state_.num_chunks << Config::kChunkBits;
+    stripe.fresh_end = stripe.fresh + (1u << Config::kChunkBits);
+    state_.chunks[state_.num_chunks++].store(static_cast<AdoptedSlot*>(block),
+                                             std::memory_order_release);
+    return true;
+  }
+
+  static void GiveFree(TVMFFIObject* object, AdoptedSlot* slot, uint32_t n) {
+    Stripe& stripe = state_.stripes[Config::StripeOf(object)];
+    Guard guard(stripe.mutex);
     At::Store(slot->object, static_cast<TVMFFIObject*>(nullptr), std::memory_order_release);
-    slot->tie.word.store(state_.free, std::memory_order_relaxed);
-    state_.free = n + 1;
-    --state_.size;
+    if (stripe.count == Config::kBundle) {
+      if (stripe.spare != 0) PutOnPile(stripe.spare);
+      stripe.spare = std::exchange(stripe.free, 0);
+      stripe.count = 0;
+    }
+    slot->tie.word.store(stripe.free, std::memory_order_relaxed);
+    stripe.free = n + 1;
+    ++stripe.count;
+    --stripe.size;
+  }
+
+  static void PutOnPile(uint32_t bundle) {
+    Guard guard(state_.mutex);
+    std::atomic<uintptr_t>& word = SlotAt(bundle - 1)->tie.word;
+    uintptr_t next = static_cast<uint32_t>(word.load(std::memory_order_relaxed));
+    word.store(next | uintptr_t{state_.pile} << kPileShift, std::memory_order_relaxed);
+    state_.pile = bundle;
   }
 
   static AdoptedSlot* SlotAt(uint32_t n) {
@@ -196,8 +262,12 @@ class AdoptedTableOf {
   }
 
   static size_t Size() {
-    Guard guard(state_.mutex);
-    return state_.size;
+    size_t size = 0;
+    for (Stripe& stripe : state_.stripes) {
+      Guard guard(stripe.mutex);
+      size += stripe.size;
+    }
+    return size;
   }
 
   static bool OnOnlyStorageLeft(StorageHook hook) {

@@ -139,6 +139,10 @@ struct TestRuntime {
   };
   static constexpr uint32_t kChunkBits = 1;
   static constexpr uint32_t kNumChunks = 2;
+  static constexpr uint32_t kNumStripes = 1;
+  static constexpr size_t kLine = alignof(size_t);
+  static constexpr uint32_t kBundle = 1;
+  static uint32_t StripeOf(const void* /*object*/) { return 0; }
   static void* AllocateChunk(size_t bytes) { return arena.Allocate(bytes); }
   static const AdoptedTable& Table() { return AdoptedTableOf<TestRuntime>::Get(); }
 

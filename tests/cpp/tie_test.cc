@@ -8,8 +8,12 @@
 #include <tvm/ffi/function.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "../../src/tie/tie.h"
 
@@ -366,20 +370,83 @@ TEST_F(TieTest, AForkedChildCanAdopt) {
 }
 
 TEST_F(TieTest, ChurnUsesSlotsAgain) {
+  constexpr uint32_t kObjects = 10000, kRounds = 30;
+  // Every stripe may have begun a chunk.
+  constexpr uint32_t kMostSlots = kObjects + 32 * 4096;
+  static_assert(kMostSlots < kObjects * kRounds);
   int deaths = 0;
   std::vector<TVMFFIObject*> objects;
-  for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 10000; ++i) {
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    for (uint32_t i = 0; i < kObjects; ++i) {
       TVMFFIObject* h = NewOld(&deaths);
       TieA::AddStrong(h);
       A::DecRef(TieA::Fetch(h, A::New));
-      EXPECT_LT(h->__padding & ~kAdoptedMark, 10100u);
+      EXPECT_LT(h->__padding & ~kAdoptedMark, kMostSlots);
       objects.push_back(h);
     }
     for (TVMFFIObject* h : objects) TieA::DropStrong(h);
     objects.clear();
   }
-  EXPECT_EQ(deaths, 30000);
+  EXPECT_EQ(deaths, static_cast<int>(kObjects * kRounds));
+}
+
+// A table that is full with 128 objects, and whose stripe the test chooses.
+struct SmallTable : NoHooks {
+  static constexpr uint32_t kChunkBits = 4;
+  static constexpr uint32_t kNumChunks = 8;
+  static constexpr uint32_t kNumStripes = 2;
+  static constexpr size_t kLine = 64;
+  static constexpr uint32_t kBundle = 4;
+  static constexpr Mutation kMutation = Mutation::kNone;
+  using Mutex = std::mutex;
+  inline static uint32_t stripe = 0;
+  inline static void* blocks[kNumChunks] = {};
+  static uint32_t StripeOf(const void* /*object*/) { return stripe; }
+  static void* AllocateChunk(size_t bytes) {
+    void* block = std::calloc(1, bytes);
+    return *std::find(std::begin(blocks), std::end(blocks), nullptr) = block;
+  }
+};
+
+TEST(AdoptedTable, FreeSlotsMoveToTheStripeThatNeedsThem) {
+  static constexpr TieFrontend kFrontend{[](TieSlot*) -> void* { return nullptr; }, [](void*) {}};
+  const AdoptedTable& table = AdoptedTableOf<SmallTable>::Get();
+  int deaths = 0;
+  for (int round = 0; round < 4; ++round) {
+    SmallTable::stripe = round % 2;
+    std::vector<TVMFFIObject*> objects;
+    std::set<uint32_t> numbers;
+    for (int i = 0; i < 100; ++i) {
+      objects.push_back(NewOld(&deaths));
+      ASSERT_NE(table.adopt(objects.back(), &kFrontend), nullptr) << "round " << round << ", " << i;
+      numbers.insert(objects.back()->__padding);
+    }
+    EXPECT_EQ(numbers.size(), 100u);
+    EXPECT_EQ(table.size(), 100u);
+    for (TVMFFIObject* h : objects) TVMFFIObjectDecRef(h);
+    EXPECT_EQ(table.size(), 0u);
+  }
+  EXPECT_EQ(deaths, 400);
+}
+
+TEST(AdoptedTable, AFullTableSaysSoAndRecovers) {
+  static constexpr TieFrontend kFrontend{[](TieSlot*) -> void* { return nullptr; }, [](void*) {}};
+  const AdoptedTable& table = AdoptedTableOf<SmallTable>::Get();
+  int deaths = 0;
+  std::vector<TVMFFIObject*> objects;
+  TieSlot* slot = nullptr;
+  do {
+    ASSERT_LE(objects.size(), 128u);
+    objects.push_back(NewOld(&deaths));
+    slot = table.adopt(objects.back(), &kFrontend);
+  } while (slot != nullptr);
+  EXPECT_EQ(objects.back()->__padding, 0u);
+  EXPECT_EQ(table.size(), objects.size() - 1);
+  TVMFFIObjectDecRef(objects.front());
+  EXPECT_NE(table.adopt(objects.back(), &kFrontend), nullptr);
+  for (size_t i = 1; i < objects.size(); ++i) TVMFFIObjectDecRef(objects[i]);
+  EXPECT_EQ(table.size(), 0u);
+  EXPECT_EQ(deaths, static_cast<int>(objects.size()));
 }
 
 }  // namespace
