@@ -2,10 +2,17 @@
 //
 // Micro-benchmarks of the core, one source compiled twice: against our headers and library, and
 // against those of the newest reference release. bench/run_core.py builds both, runs them in turns
-// and compares medians. One iteration is what the name says; container ones do kItems steps.
+// and compares. One iteration is what the name says; container ones do kItems steps.
+//
+// With BENCH_ITERATIONS=n in the environment every benchmark makes n iterations, and callgrind
+// (when the program runs under it) writes what each one cost, as `name n`.
 #include <benchmark/benchmark.h>
 #include <tvm/ffi/tvm_ffi.h>
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#endif
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +35,33 @@ constexpr int64_t kItems = 64;
 const char* const kShortText = "key";
 const char* const kLongText = "a string that does not fit into the cell";
 
+int64_t FixedLength() {
+  const char* text = std::getenv("BENCH_ITERATIONS");
+  return text != nullptr ? std::atoll(text) : 0;
+}
+
+void FixLength(benchmark::internal::Benchmark* benchmark) {
+  if (int64_t length = FixedLength()) benchmark->Iterations(length);
+}
+
+// Cuts callgrind's counts after each benchmark.
+class CountReporter : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context& /*context*/) override {
+    Cut("start");
+    return true;
+  }
+  void ReportRuns(const std::vector<Run>& runs) override { Cut(runs[0].run_name.function_name); }
+
+ private:
+  static void Cut([[maybe_unused]] const std::string& name) {
+#ifdef CALLGRIND_DUMP_STATS_AT
+    std::string mark = name + " " + std::to_string(FixedLength());
+    CALLGRIND_DUMP_STATS_AT(mark.c_str());
+#endif
+  }
+};
+
 class PairObj : public Object {
  public:
   int64_t a;
@@ -42,7 +76,7 @@ void MakeObject(benchmark::State& state) {
     benchmark::DoNotOptimize(pair);
   }
 }
-BENCHMARK(MakeObject);
+BENCHMARK(MakeObject)->Apply(FixLength);
 
 // Many alive at once: the allocator cannot hand the same block back each time.
 void MakeObjectBatch(benchmark::State& state) {
@@ -52,7 +86,7 @@ void MakeObjectBatch(benchmark::State& state) {
     benchmark::DoNotOptimize(pairs.data());
   }
 }
-BENCHMARK(MakeObjectBatch);
+BENCHMARK(MakeObjectBatch)->Apply(FixLength);
 
 void FunctionCall(benchmark::State& state) {
   Function add = Function::FromTyped([](int a, int b) { return a + b; });
@@ -62,7 +96,7 @@ void FunctionCall(benchmark::State& state) {
     benchmark::DoNotOptimize(i);
   }
 }
-BENCHMARK(FunctionCall);
+BENCHMARK(FunctionCall)->Apply(FixLength);
 
 void FunctionCallThroughC(benchmark::State& state) {
   Function add = Function::FromTyped([](int a, int b) { return a + b; });
@@ -75,7 +109,7 @@ void FunctionCallThroughC(benchmark::State& state) {
     benchmark::DoNotOptimize(result);
   }
 }
-BENCHMARK(FunctionCallThroughC);
+BENCHMARK(FunctionCallThroughC)->Apply(FixLength);
 
 void AnyCopyInt(benchmark::State& state) {
   Any value = 42;
@@ -85,7 +119,7 @@ void AnyCopyInt(benchmark::State& state) {
     benchmark::DoNotOptimize(copy);
   }
 }
-BENCHMARK(AnyCopyInt);
+BENCHMARK(AnyCopyInt)->Apply(FixLength);
 
 void AnyCopyObject(benchmark::State& state) {
   Any value = ObjectRef(make_object<PairObj>(1, 2));
@@ -95,7 +129,7 @@ void AnyCopyObject(benchmark::State& state) {
     benchmark::DoNotOptimize(copy);
   }
 }
-BENCHMARK(AnyCopyObject);
+BENCHMARK(AnyCopyObject)->Apply(FixLength);
 
 void ArrayPush(benchmark::State& state) {
   for (auto _ : state) {
@@ -104,7 +138,7 @@ void ArrayPush(benchmark::State& state) {
     benchmark::DoNotOptimize(array);
   }
 }
-BENCHMARK(ArrayPush);
+BENCHMARK(ArrayPush)->Apply(FixLength);
 
 void ArrayIndex(benchmark::State& state) {
   Array<int64_t> array;
@@ -115,7 +149,7 @@ void ArrayIndex(benchmark::State& state) {
     benchmark::DoNotOptimize(sum);
   }
 }
-BENCHMARK(ArrayIndex);
+BENCHMARK(ArrayIndex)->Apply(FixLength);
 
 void ArrayIndexObject(benchmark::State& state) {
   Array<ObjectRef> array;
@@ -124,7 +158,7 @@ void ArrayIndexObject(benchmark::State& state) {
     for (int64_t i = 0; i < kItems; ++i) benchmark::DoNotOptimize(array[i].get());
   }
 }
-BENCHMARK(ArrayIndexObject);
+BENCHMARK(ArrayIndexObject)->Apply(FixLength);
 
 std::vector<String> Keys() {
   std::vector<String> keys;
@@ -139,7 +173,7 @@ void MapInsertInt(benchmark::State& state) {
     benchmark::DoNotOptimize(map);
   }
 }
-BENCHMARK(MapInsertInt);
+BENCHMARK(MapInsertInt)->Apply(FixLength);
 
 void MapInsertString(benchmark::State& state) {
   std::vector<String> keys = Keys();
@@ -149,7 +183,7 @@ void MapInsertString(benchmark::State& state) {
     benchmark::DoNotOptimize(map);
   }
 }
-BENCHMARK(MapInsertString);
+BENCHMARK(MapInsertString)->Apply(FixLength);
 
 void MapLookupInt(benchmark::State& state) {
   Map<int64_t, int64_t> map;
@@ -160,7 +194,7 @@ void MapLookupInt(benchmark::State& state) {
     benchmark::DoNotOptimize(sum);
   }
 }
-BENCHMARK(MapLookupInt);
+BENCHMARK(MapLookupInt)->Apply(FixLength);
 
 void MapLookupString(benchmark::State& state) {
   std::vector<String> keys = Keys();
@@ -172,14 +206,14 @@ void MapLookupString(benchmark::State& state) {
     benchmark::DoNotOptimize(sum);
   }
 }
-BENCHMARK(MapLookupString);
+BENCHMARK(MapLookupString)->Apply(FixLength);
 
 void MapLookupSmall(benchmark::State& state) {
   Map<String, int64_t> map = {{"alpha", 1}, {"beta", 2}, {"gamma", 3}};
   String key = "gamma";
   for (auto _ : state) benchmark::DoNotOptimize(map[key]);
 }
-BENCHMARK(MapLookupSmall);
+BENCHMARK(MapLookupSmall)->Apply(FixLength);
 
 void StringConstruct(benchmark::State& state, const char* text) {
   for (auto _ : state) {
@@ -188,8 +222,8 @@ void StringConstruct(benchmark::State& state, const char* text) {
     benchmark::DoNotOptimize(string);
   }
 }
-BENCHMARK_CAPTURE(StringConstruct, small, kShortText);
-BENCHMARK_CAPTURE(StringConstruct, heap, kLongText);
+BENCHMARK_CAPTURE(StringConstruct, small, kShortText)->Apply(FixLength);
+BENCHMARK_CAPTURE(StringConstruct, heap, kLongText)->Apply(FixLength);
 
 void StringHash(benchmark::State& state, const char* text) {
   Any string = String(text);
@@ -198,9 +232,17 @@ void StringHash(benchmark::State& state, const char* text) {
     benchmark::DoNotOptimize(AnyHash()(string));
   }
 }
-BENCHMARK_CAPTURE(StringHash, small, kShortText);
-BENCHMARK_CAPTURE(StringHash, heap, kLongText);
+BENCHMARK_CAPTURE(StringHash, small, kShortText)->Apply(FixLength);
+BENCHMARK_CAPTURE(StringHash, heap, kLongText)->Apply(FixLength);
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (FixedLength() == 0) {
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+  }
+  CountReporter reporter;
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+}

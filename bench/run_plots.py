@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -47,64 +48,139 @@ def read(name: str) -> dict[str, Any] | None:
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
-def caption(data: dict[str, Any]) -> str:
-    return f"{data['date']}, CPython {data['python']}, g++ {data['compiler']}, {data['cpu']}"
+def caption(data: dict[str, Any], peers: list[str]) -> str:
+    """Date and versions, in lines that fit under a picture."""
+    where = f"{data['date']}, CPython {data['python']}, g++ {data['compiler']}, {data['cpu']}"
+    versions = [data["peers"][name].split(",")[0] for name in peers if name in data["peers"]]
+    lines = [where, *(["; ".join(versions)] if versions else [])]
+    return "\n".join(line for text in lines for line in textwrap.wrap(text, 110))
 
 
 def save(figure: Any, name: str) -> None:
-    # No date and fixed ids: the same figures give the same file.
-    figure.savefig(RESULTS / f"{name}.svg", metadata={"Date": None}, bbox_inches="tight")
+    # No date and fixed ids: the same figures give the same file. The background is drawn, so that
+    # the picture can be read on dark pages as well.
+    figure.savefig(
+        RESULTS / f"{name}.svg",
+        metadata={"Date": None},
+        bbox_inches="tight",
+        facecolor="white",
+        pad_inches=0.2,
+    )
     print(f"bench/results/{name}.svg")
 
 
-def bars(plt: Any, data: dict[str, Any], numbers: Any, axis_title: str, name: str) -> None:
+def finish(figure: Any, axes: Any, data: dict[str, Any], title: str, below: str, name: str) -> None:
+    """Title, legend under it, date and versions at the bottom."""
+    handles, labels = axes.get_legend_handles_labels()
+    columns = len(labels) if len(labels) <= 6 else 4
+    lines = -(-len(labels) // columns)
+    axes.set_title(title, fontsize=13, pad=18 + 16 * lines)
+    axes.legend(
+        handles,
+        labels,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=columns,
+        fontsize=9,
+        frameon=False,
+        columnspacing=1.2,
+        handlelength=1.2,
+    )
+    axes.set_xlabel(below, fontsize=10)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    peers = [peer for peer in SHOWN[1:] if peer in data["peers"]]
+    # The same distance below the axes, however high the picture is.
+    low = -0.62 / (figure.get_size_inches()[1] * axes.get_position().height)
+    axes.text(
+        0.5,
+        low,
+        caption(data, peers),
+        transform=axes.transAxes,
+        ha="center",
+        va="top",
+        fontsize=8,
+        color="#444444",
+    )
+    save(figure, name)
+
+
+def plain(axes: Any) -> None:
+    """Numbers instead of powers on a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", which="major", alpha=0.3)
+
+
+def bars(plt: Any, data: dict[str, Any], numbers: Any, title: str, unit: str, name: str) -> None:
     """Horizontal bars, a group per row; numbers(peer, row key) may be None."""
     peers = [peer for peer in SHOWN if peer in data["peers"]]
     keys = [row for row in rows.ROWS if numbers("ours", row.key) is not None]
-    figure, axes = plt.subplots(figsize=(9, 0.52 * len(keys) + 1.2))
-    height = 0.8 / len(peers)
+    figure, axes = plt.subplots(figsize=(9.5, 0.62 * len(keys) + 1))
+    height = 0.84 / len(peers)
     for position, peer in enumerate(peers):
         places = [line + position * height for line in range(len(keys))]
         values = [numbers(peer, row.key) or 0 for row in keys]
         axes.barh(places, values, height, label=NAMES.get(peer, peer), color=COLOURS[peer])
+        if peer == "ours":
+            for place, value in zip(places, values, strict=True):
+                text = f" {value:.0f}" if value >= 20 else f" {value:.2g}"
+                axes.text(value, place, text, va="center", fontsize=7, color=COLOURS["ours"])
     middle = (len(peers) - 1) * height / 2
     axes.set_yticks([line + middle for line in range(len(keys))])
-    axes.set_yticklabels([row.title.replace("`", "") for row in keys])
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.set_xlabel(f"{axis_title}\n{caption(data)}", fontsize=8)
-    axes.grid(axis="x", which="both", alpha=0.25)
-    axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.4, 1), ncols=len(peers))
-    save(figure, name)
+    axes.set_yticklabels([row.title.replace("`", "") for row in keys], fontsize=10)
+    axes.set_ylim(len(keys) - 0.1, -0.3)
+    plain(axes)
+    if name == "time":
+        axes.axvline(1, color="black", linewidth=0.8, zorder=0)
+        axes.set_xlim(left=0.5)
+    finish(figure, axes, data, title, unit, name)
 
 
 def plot_rows(plt: Any, data: dict[str, Any]) -> None:
     def ratio(peer: str, key: str) -> float | None:
         return data["time"].get(peer, {}).get(key, {}).get("ratio")
 
-    bars(plt, data, ratio, "CPU time as a multiple of a hand-written C extension's", "time")
+    unit = "CPU time, multiple of a hand-written C extension (= 1); shorter is better"
+    bars(plt, data, ratio, "Time of one operation from Python", unit, "time")
     counts = data["instructions"]
     if counts:
-        title = "instructions per operation"
-        bars(plt, data, lambda peer, key: counts.get(peer, {}).get(key), title, "instructions")
+        title = "Instructions of one operation from Python"
+        unit = "instructions (callgrind); fewer is better"
+        bars(
+            plt, data, lambda peer, key: counts.get(peer, {}).get(key), title, unit, "instructions"
+        )
 
 
 def plot_flat(plt: Any, data: dict[str, Any]) -> None:
-    sizes = data["flat"].get("ours")
+    """Growth over 10^3 objects, ours beside the floor: all operations, and the two sweeps."""
+    sizes, floor = data["flat"].get("ours"), data["flat"].get("floor")
     if not sizes:
         return
-    figure, axes = plt.subplots(figsize=(7, 4))
-    for key in next(iter(sizes.values())):
-        if not key.startswith("sweep"):
-            label = key.replace("`", "")
-            axes.plot([int(n) for n in sizes], [sizes[n][key] for n in sizes], "o-", label=label)
-    axes.set_xscale("log")
+    figure, axes = plt.subplots(figsize=(8, 4.5))
+    first = next(iter(sizes))
+    numbers = [int(size) for size in sizes]
+    for key in sizes[first]:
+        label = key.replace("`", "")
+        growth = [sizes[size][key] / sizes[first][key] for size in sizes]
+        (line,) = axes.plot(numbers, growth, "o-", label=label, markersize=4)
+        if floor and "random" in key:
+            growth = [floor[size][key] / floor[first][key] for size in sizes]
+            colour = line.get_color()
+            axes.plot(numbers, growth, "x--", label=f"{label}, C floor", color=colour)
+    axes.axhline(1.5, color="black", linewidth=0.8, linestyle=":")
     axes.set_ylim(bottom=0)
-    axes.set_ylabel("ns per operation")
-    axes.set_xlabel(f"live objects with live wrappers\n{caption(data)}", fontsize=8)
-    axes.grid(alpha=0.25)
-    axes.legend(fontsize=8)
-    save(figure, "flat")
+    axes.set_ylabel(f"time per operation, multiple of that at {int(first)}")
+    plain(axes)
+    axes.xaxis.set_major_locator(plt.FixedLocator(numbers))
+    axes.xaxis.set_minor_locator(plt.NullLocator())
+    axes.set_xticklabels([f"$10^{len(size) - 1}$" for size in sizes])
+    finish(figure, axes, data, "Time while many objects live", "live objects and wrappers", "flat")
 
 
 def plot_threads(plt: Any, data: dict[str, Any]) -> None:
@@ -112,7 +188,7 @@ def plot_threads(plt: Any, data: dict[str, Any]) -> None:
     if not tables:
         return
     keys = list(next(iter(tables.values())))
-    figure, axes = plt.subplots(figsize=(9, 0.5 * len(keys) + 1.2))
+    figure, axes = plt.subplots(figsize=(9.5, 0.5 * len(keys) + 1))
     height = 0.8 / len(tables)
     for position, (peer, table) in enumerate(tables.items()):
         last = list(table[keys[0]])[-1]
@@ -121,13 +197,13 @@ def plot_threads(plt: Any, data: dict[str, Any]) -> None:
         places = [line + position * height for line in range(len(keys))]
         axes.barh(places, values, height, label=NAMES.get(peer, peer), color=COLOURS[peer])
     axes.set_yticks([line + 0.4 - height / 2 for line in range(len(keys))])
-    axes.set_yticklabels(keys)
+    axes.set_yticklabels(keys, fontsize=10)
     axes.invert_yaxis()
-    axes.axvline(1, color="black", linewidth=0.6)
-    axes.set_xlabel(f"rate of {last} threads over that of one\n{caption(data)}", fontsize=8)
-    axes.grid(axis="x", alpha=0.25)
-    axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.4, 1), ncols=len(tables))
-    save(figure, "threads")
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", alpha=0.3)
+    unit = f"operations per second of {last} threads over those of one ({last} is ideal)"
+    finish(figure, axes, data, "Threads without the interpreter lock", unit, "threads")
 
 
 def draw() -> None:

@@ -6,73 +6,62 @@ built for every peer. Which promises each one keeps is tried out. Each row of th
 one Python statement, measured as time relative to the floor, in one process and in turns with it,
 and as instructions per run of the statement (callgrind).
 
-    python bench/run_python.py [--peers floor,ours,nanobind] [--rounds 25] [--no-count]
+    python bench/run_python.py [--peers floor,ours,nanobind] [--rounds 6] [--no-count] [--seconds N]
 
 Writes bench/results/python.md and python.json.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import platform
 import re
 import shutil
 import sys
 import tempfile
-from datetime import date
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "python"))
 import behaviour
+import report
 import rows
 import setup_peers as build
+from report import label, progress
 
-RESULTS = build.ROOT / "bench" / "results"
-TITLES = {"adopted": "ours, old client", "pyo3": "PyO3", "cython": "Cython", "slots": "pure Python"}
-
-
-def label(name: str) -> str:
-    return TITLES.get(name, name)
-
-
-def progress(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+SAMPLES = 10  # timed runs of a row in one round
 
 
 def measure(peer: build.Peer, mode: str, *arguments: object, prefix: tuple[str, ...] = ()) -> Any:
     return build.ask(peer, "measure.py", mode, *arguments, prefix=prefix)
 
 
-def times(peer: build.Peer, rounds: int) -> dict[str, dict[str, float]]:
+def times(samples: dict[str, list[tuple[float, float]]]) -> dict[str, dict[str, float]]:
     """Return, for each row, the best nanoseconds of peer and floor, and their ratio.
 
     The best of many short runs in turns is what the machine does when it is left alone.
     """
     result = {}
-    for key, samples in measure(peer, "time", rounds).items():
-        own = min(own for own, _ in samples)
-        floor = min(floor for _, floor in samples)
+    for key, pairs in samples.items():
+        own = min(own for own, _ in pairs)
+        floor = min(floor for _, floor in pairs)
         result[key] = {"ns": own, "floor_ns": floor, "ratio": own / floor}
     return result
 
 
-def read_counts(folder: Path) -> dict[str, float]:
-    """Instructions per operation: the difference of two runs, divided by that of their lengths."""
+def read_dumps(folder: Path) -> dict[str, float]:
+    """Instructions per run of what was dumped as `NAME LENGTH`, at two lengths each."""
     totals: dict[str, dict[int, int]] = {}
     for file in folder.glob("callgrind.*"):
         text = file.read_text(encoding="utf-8")
-        mark = re.search(r"Client Request: (\w+) (\d+)", text)
+        mark = re.search(r"Client Request: (\S+) (\d+)", text)
         total = re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE)
         if mark and total:
             totals.setdefault(mark[1], {})[int(mark[2])] = int(total[1])
     counts = {}
-    for row in rows.ROWS:
-        if row.key in totals:
-            (n1, short), (n2, long) = sorted(totals[row.key].items())
-            counts[row.key] = (long - short) / (n2 - n1) / rows.UNROLL / row.per
+    for name, lengths in totals.items():
+        (n1, short), (n2, long) = sorted(lengths.items())
+        counts[name] = (long - short) / (n2 - n1)
     return counts
 
 
@@ -80,13 +69,10 @@ def instructions(peer: build.Peer) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         output = f"--callgrind-out-file={folder}/callgrind.out"
         measure(peer, "count", prefix=("valgrind", "--tool=callgrind", output))
-        return read_counts(Path(folder))
-
-
-def cpu_name() -> str:
-    text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    found = re.search(r"model name\s*:\s*(.*)", text)
-    return found.group(1) if found else platform.machine()
+        counts = read_dumps(Path(folder))
+    return {
+        row.key: counts[row.key] / rows.UNROLL / row.per for row in rows.ROWS if row.key in counts
+    }
 
 
 def table(title: str, peers: list[str], cell: Any, targets: bool) -> list[str]:
@@ -116,57 +102,8 @@ def behaviour_table(answers: dict[str, dict[str, str]]) -> list[str]:
     return lines
 
 
-def circumstances(ready: dict[str, build.Peer], missing: dict[str, str]) -> dict[str, Any]:
-    """Return what a reader must know to judge the figures."""
-    python = next(iter(ready.values())).python
-    version = "import sys; print(sys.version.split(' (')[0])"
-    return {
-        "date": date.today().isoformat(),
-        "python": build.run(python, "-c", version),
-        "compiler": build.run("g++", "-dumpfullversion"),
-        "cpu": cpu_name(),
-        "peers": {name: peer.version for name, peer in ready.items()},
-        "missing": missing,
-    }
-
-
-def heading(data: dict[str, Any]) -> list[str]:
-    lines = [
-        f"{data['date']}, CPython {data['python']}, g++ {data['compiler']}, {data['cpu']}.",
-        "Made by `make bench`; every peer exports the same small library.",
-        "",
-    ]
-    lines += [f"- {label(name)}: {version}" for name, version in data["peers"].items()]
-    lines += [f"- {label(name)}: not measured ({why})" for name, why in data["missing"].items()]
-    return lines
-
-
-def write_results(name: str, data: dict[str, Any], text: str) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
-    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    print(text)
-
-
-def summary(data: dict[str, Any]) -> list[str]:
-    """The table of the README: ours beside nanobind and the reference release."""
-    counts, others = data["instructions"], ("nanobind", "reference")
-    if any(name not in counts for name in ("ours", *others)):
-        return []
-    heads = ["ours, instructions", *others, *(f"time of {name}" for name in others)]
-    lines = ["", "Instructions, and how many times the CPU time of ours the others take.", ""]
-    lines += [f"| operation | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
-    for row in rows.ROWS:
-        ratio = {name: data["time"][name][row.key]["ratio"] for name in ("ours", *others)}
-        cells = [f"{counts[name][row.key]:.0f}" for name in ("ours", *others)]
-        cells += [f"{ratio[name] / ratio['ours']:.1f}x" for name in others]
-        lines.append(f"| {row.title} | {' | '.join(cells)} |")
-    return lines
-
-
-def report(data: dict[str, Any]) -> str:
-    lines = ["# Python: ours and its peers side by side", "", *heading(data)]
-    lines += summary(data)
+def page(data: dict[str, Any]) -> str:
+    lines = ["# Python: ours and its peers side by side", "", *report.heading(data)]
     lines += ["", "Promises, tried out with each peer's defaults."]
     lines += behaviour_table(data["behaviour"])
     timed = [name for name in data["peers"] if name != "floor"]
@@ -185,42 +122,67 @@ def report(data: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def measure_peer(peer: build.Peer, data: dict[str, Any], rounds: int, count: bool) -> None:
-    if peer.name != "floor":
-        progress(f"trying and timing {peer.name}")
-        data["behaviour"][peer.name] = build.ask(peer, "behaviour.py")
-        data["time"][peer.name] = times(peer, rounds)
-    if count:
-        progress(f"counting instructions of {peer.name}")
-        data["instructions"][peer.name] = instructions(peer)
+def measure_all(
+    ready: dict[str, build.Peer], rounds: int, data: dict[str, Any], budget: report.Budget
+) -> None:
+    """Fill in behaviour and times; a peer that fails moves to the missing ones."""
+    samples: dict[str, dict[str, list[tuple[float, float]]]] = {name: {} for name in ready}
+    for number in budget.rounds("time of an operation", rounds):
+        for name, peer in list(ready.items()):
+            if name == "floor":
+                continue
+            progress(f"time of an operation, round {number + 1}: {name}")
+            try:
+                if number == 0:
+                    data["behaviour"][name] = build.ask(peer, "behaviour.py")
+                for key, pairs in measure(peer, "time", SAMPLES).items():
+                    samples[name].setdefault(key, []).extend(pairs)
+            except build.Unavailable as reason:
+                data["missing"][name] = str(reason)
+                progress(f"  not measured: {reason}")
+                del ready[name]
+    data["time"] = {name: times(samples[name]) for name in ready if name != "floor"}
+
+
+def count_all(ready: dict[str, build.Peer], data: dict[str, Any]) -> None:
+    """Fill in instructions: on all cores, because counts do not depend on what else runs."""
+
+    def one(name: str) -> None:
+        progress(f"instructions per operation: {name}")
+        try:
+            data["instructions"][name] = instructions(ready[name])
+        except build.Unavailable as reason:
+            progress(f"  {name} not counted: {reason}")
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(one, ready))
+    data["instructions"] = {n: data["instructions"][n] for n in ready if n in data["instructions"]}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--peers", default=",".join(build.PREPARE))
-    parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--no-count", action="store_true", help="skip callgrind")
-    options = parser.parse_args()
+    options, budget = report.arguments(
+        ("--peers", {"default": ",".join(build.PREPARE)}),
+        ("--rounds", {"type": int, "default": 6}),
+        ("--no-count", {"action": "store_true", "help": "skip callgrind"}),
+        ("--prepare", {"action": "store_true", "help": "only build what will be measured"}),
+    )
     ready, missing = build.prepare(list(dict.fromkeys(["floor", *options.peers.split(",")])))
     if "floor" not in ready:
         sys.exit(f"the floor cannot be built: {missing['floor']}")
     python = ready["floor"].python
     build.extension(python, "bench_marks", build.HERE / "marks.c", compiler="gcc")
-    data = circumstances(ready, missing)
-    data.update(behaviour={}, time={}, instructions={})
-    # One core for everything: moving between cores costs more than what is measured.
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    count = not options.no_count and shutil.which("valgrind") is not None
-    if not count:
+    if options.prepare:
+        return
+    data = report.circumstances(ready, missing)
+    data.update(behaviour={}, time={}, instructions={}, shortened=budget.shortened)
+    if options.no_count or shutil.which("valgrind") is None:
         progress("instructions are not counted" + ("" if options.no_count else ": no valgrind"))
-    for name, peer in ready.items():
-        try:
-            measure_peer(peer, data, options.rounds, count)
-        except build.Unavailable as reason:
-            data["missing"][name] = str(reason)
-            progress(f"  not measured: {reason}")
+    else:
+        count_all(ready, data)
+    report.one_core()
+    measure_all(ready, options.rounds, data, budget)
     data["peers"] = {name: text for name, text in data["peers"].items() if name not in missing}
-    write_results("python", data, report(data))
+    report.write("python", data, page(data))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Very many objects: ours and its peers.
 
-    python bench/run_scale.py [--peers ours,nanobind] [--repeat 3]
+    python bench/run_scale.py [--peers ours,nanobind] [--repeat 3] [--seconds N]
 
 A million wrappers (bytes, fetch, drop, collection, interpreter exit), and the time of an operation
 while 10^3 to 10^7 objects live. Every measurement has a process of its own; peers and sizes take
@@ -10,22 +10,20 @@ turns, and the best of the repetitions counts. Writes bench/results/scale.md and
 
 from __future__ import annotations
 
-import argparse
-import os
-import resource
-import statistics
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "python"))
-import run_python
+import report
 import setup_peers as build
+from report import Budget, label, progress
 
 MILLION = 1_000_000
+NOT_NATIVE = ("floor", "slots")  # no native code that could keep an object
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
-FLAT_PEERS = ("ours", "adopted")
+FLAT_PEERS = ("floor", "ours", "adopted", "reference")
 BYTES = ("object", "live wrapper", "dropped wrapper", "left")
 NANOSECONDS = ("make", "first fetch", "fetch, live", "drop", "refetch + drop", "destroy")
 MILLISECONDS = (
@@ -34,27 +32,29 @@ MILLISECONDS = (
     "collection, all dropped",
     "collection, all dropped, kept by native code",
 )
-EXITS = ("nothing", "objects", "dropped")
+EXITS = ("nothing", "objects", "dropped", "live")
 
 
 def best(results: list[dict[str, float]]) -> dict[str, float]:
     return {key: min(result[key] for result in results) for key in results[0]}
 
 
-def in_turns(peers: dict[str, build.Peer], repeat: int, one: Any, what: str) -> dict[str, Any]:
+def in_turns(
+    peers: dict[str, build.Peer], rounds: Any, one: Any, what: str
+) -> dict[str, dict[str, float]]:
     """Return {peer: best of one(peer)}; a peer that fails is left out, with the reason."""
     results: dict[str, list[dict[str, float]]] = {}
-    failed: dict[str, str] = {}
-    for number in range(repeat):
+    failed: set[str] = set()
+    for number in rounds:
         for name, peer in peers.items():
             if name in failed:
                 continue
-            run_python.progress(f"{what}: {name}, {number + 1} of {repeat}")
+            progress(f"{what}, round {number + 1}: {name}")
             try:
                 results.setdefault(name, []).append(one(peer))
             except build.Unavailable as reason:
-                failed[name] = str(reason)
-                run_python.progress(f"  not measured: {reason}")
+                failed.add(name)
+                progress(f"  not measured: {reason}")
     return {name: best(found) for name, found in results.items() if name not in failed}
 
 
@@ -62,55 +62,29 @@ def exit_seconds(peer: build.Peer) -> dict[str, float]:
     """Seconds from the end of the script to the end of the process, for each kind of leftovers."""
     result = {}
     for kind in EXITS:
+        if peer.name in NOT_NATIVE and kind in ("objects", "dropped"):
+            continue
         ended = build.ask(peer, "scale.py", "exit", MILLION, kind)["ended"]
         result[kind] = time.monotonic() - ended
     return result
 
 
-def flat_times(peers: dict[str, build.Peer], repeat: int) -> dict[str, dict[str, Any]]:
-    result: dict[str, dict[str, Any]] = {}
-    for name in FLAT_PEERS:
-        if name not in peers:
-            continue
-        sizes: dict[str, list[dict[str, float]]] = {}
-        for number in range(repeat):
-            for size in SIZES:
-                run_python.progress(f"{size} live objects: {name}, {number + 1} of {repeat}")
-                answer = build.ask(peers[name], "scale.py", "flat", size)
-                sizes.setdefault(str(size), []).append(answer)
-        result[name] = {size: best(answers) for size, answers in sizes.items()}
-    return result
-
-
-def import_times(peers: dict[str, build.Peer], rounds: int = 15) -> dict[str, dict[str, float]]:
-    """CPU milliseconds of a process that imports the package, less those of one that does not."""
-    packages = {name: peers[name] for name in ("ours", "reference") if name in peers}
-    spent: dict[str, list[float]] = {name: [] for name in packages}
-    for _ in range(rounds):
-        for name, peer in packages.items():
-            spent[name].append(cpu_ms(peer, "import tvm_ffi") - cpu_ms(peer, "pass"))
-    loaded = "import sys, tvm_ffi; print(len(sys.modules), *{'numpy', 'torch'} & set(sys.modules))"
-    result = {}
-    for name, peer in packages.items():
-        variables = {**os.environ, **peer.environment}
-        modules, *heavy = build.run(peer.python, "-c", loaded, env=variables).split()
-        result[name] = {
-            "import, ms": statistics.median(spent[name]),
-            "modules loaded": float(modules),
-            "numpy or torch among them": float(len(heavy)),
-        }
-    return result
-
-
-def cpu_ms(peer: build.Peer, code: str) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    build.run(peer.python, "-c", code, env={**os.environ, **peer.environment})
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1e3
+def flat_times(peers: dict[str, build.Peer], repeat: int, budget: Budget) -> dict[str, Any]:
+    """Return {peer: {size: {operation: ns}}}."""
+    chosen = {name: peers[name] for name in FLAT_PEERS if name in peers}
+    found: dict[str, dict[str, Any]] = {name: {} for name in chosen}
+    for size in SIZES:
+        share = 1 / (len(SIZES) - SIZES.index(size))
+        what = f"10^{len(str(size)) - 1} live objects"
+        rounds = budget.rounds(what, repeat, share)
+        ask = lambda peer, n=size: build.ask(peer, "scale.py", "flat", n)  # noqa: E731
+        for name, answer in in_turns(chosen, rounds, ask, what).items():
+            found[name][str(size)] = answer
+    return found
 
 
 def transposed(title: str, keys: tuple[str, ...], data: dict[str, Any], digits: int) -> list[str]:
-    heads = [run_python.label(name) for name in data]
+    heads = [label(name) for name in data]
     lines = ["", f"| {title} | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
     for key in keys:
         cells = [f"{data[name][key]:.{digits}f}" if key in data[name] else "-" for name in data]
@@ -118,9 +92,13 @@ def transposed(title: str, keys: tuple[str, ...], data: dict[str, Any], digits: 
     return lines
 
 
+def in_ms(exits: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    return {name: {key: s * 1e3 for key, s in kinds.items()} for name, kinds in exits.items()}
+
+
 def flat_table(name: str, sizes: dict[str, dict[str, float]]) -> list[str]:
     heads = [f"10^{len(size) - 1}" for size in sizes]
-    title = f"{run_python.label(name)}, ns while this many live"
+    title = f"{label(name)}, ns while this many live"
     columns = [*heads, "last / first"]
     lines = ["", f"| {title} | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
     first, last = next(iter(sizes)), list(sizes)[-1]
@@ -131,12 +109,13 @@ def flat_table(name: str, sizes: dict[str, dict[str, float]]) -> list[str]:
     return lines
 
 
-def report(data: dict[str, Any]) -> str:
+def page(data: dict[str, Any]) -> str:
     lines = [
         "# Very many objects",
         "",
-        *run_python.heading(data),
-        f"Times are the best of {data['repeat']} processes, in turns.",
+        *report.heading(data),
+        "",
+        "Times are CPU times, the best of several processes that take turns.",
         "",
         "## 10^6 objects of the native library, all fetched, all dropped",
         "",
@@ -150,19 +129,19 @@ def report(data: dict[str, Any]) -> str:
         "Milliseconds per full collection.",
         *transposed("ms", MILLISECONDS, data["million"], 1),
         "",
-        "Seconds from the end of the script to the end of the process: with nothing, with 10^6",
-        "objects that native code keeps and Python has never seen, and with 10^6 that Python has",
-        "fetched and dropped.",
-        *transposed("s", EXITS, data["exit"], 3),
-        "",
-        "## Import",
-        "",
-        "CPU time of `import tvm_ffi` beyond an empty script's.",
-        *transposed("", tuple(data["import"]["ours"]), data["import"], 1),
+        "Milliseconds from the end of the script to the end of the process: with nothing, with",
+        "10^6 objects that native code keeps and Python has never seen (*objects*), with 10^6 that",
+        "native code keeps and Python has fetched and dropped (*dropped*), and with 10^6 that a",
+        "list of Python's has as well (*live*).",
+        *transposed("ms", EXITS, in_ms(data["exit"]), 0),
         "",
         "## Time of an operation while N objects and their wrappers live",
         "",
-        "On 100 objects picked from all of them; the sweep touches each one, in allocation order.",
+        "The first rows work on 100 objects picked from all of them. *All in turn* fetches each",
+        "one, in the order in which they were made; *all at random* picks 10^5 of them, so that",
+        "with many objects nearly every step misses the caches: the growth of the floor is that of",
+        "the machine. The floor's objects are one block of memory each, ours two, a native object",
+        "and a Python object, so a step at random misses twice.",
     ]
     for name, sizes in data["flat"].items():
         lines += flat_table(name, sizes)
@@ -170,27 +149,25 @@ def report(data: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    everybody = [name for name in build.PREPARE if name != "floor"]
-    parser.add_argument("--peers", default=",".join(everybody))
-    parser.add_argument("--repeat", type=int, default=3)
-    options = parser.parse_args()
+    options, budget = report.arguments(
+        ("--peers", {"default": ",".join(build.PREPARE)}),
+        ("--repeat", {"type": int, "default": 3}),
+    )
     ready, missing = build.prepare(options.peers.split(","))
     if "ours" not in ready:
         sys.exit(f"ours cannot be built: {missing['ours']}")
-    native = {name: peer for name, peer in ready.items() if name != "slots"}
-    data = run_python.circumstances(ready, missing)
-    data["repeat"] = options.repeat
-    # One core for everything: moving between cores costs more than what is measured.
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    data = report.circumstances(ready, missing)
+    data["shortened"] = budget.shortened
+    report.one_core()
+    many = {name: peer for name, peer in ready.items() if name != "floor"}
+    rounds = budget.rounds("10^6 objects", options.repeat, 0.4)
     data["million"] = in_turns(
-        ready, options.repeat, lambda p: build.ask(p, "scale.py", "memory", MILLION), "10^6 objects"
+        many, rounds, lambda peer: build.ask(peer, "scale.py", "memory", MILLION), "10^6 objects"
     )
-    run_python.progress("import time")
-    data["import"] = import_times(ready)
-    data["exit"] = in_turns(native, options.repeat, exit_seconds, "exit with 10^6 objects")
-    data["flat"] = flat_times(ready, options.repeat)
-    run_python.write_results("scale", data, report(data))
+    rounds = budget.rounds("exit with 10^6 objects", options.repeat, 0.5)
+    data["exit"] = in_turns(ready, rounds, exit_seconds, "exit with 10^6 objects")
+    data["flat"] = flat_times(ready, options.repeat, budget)
+    report.write("scale", data, page(data))
 
 
 if __name__ == "__main__":

@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors across the boundary, this tree beside the reference release, in turns.
 
-    python bench/run_tensors.py --reference FOLDER [--rounds 31]
+    python bench/run_tensors.py [--rounds 31] [--seconds N] [--torch VERSION]
 
-FOLDER is where pip installed the reference release (``pip install --target FOLDER``); both run in
-the interpreter that runs this script, in a process each, and take turns row by row and round by
-round. The rows with torch appear where it is installed. Prints a table and writes
-bench/results/tensors.md.
+Both run in an environment with numpy, in a process each, and take turns row by row and round by
+round. torch is a large download, so its rows are measured only on request. Writes
+bench/results/tensors.md and tensors.json.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-OURS = ROOT / "build" / "release" / "package"
-RESULTS = ROOT / "bench" / "results" / "tensors.md"
+sys.path.insert(0, str(Path(__file__).resolve().parent / "python"))
+import report
+import setup_peers as build
+from report import progress
+
+NUMPY = "numpy==2.3.4"
 
 # Statement, and what must be installed for it.
 ROWS = {
@@ -75,13 +75,13 @@ for line in sys.stdin:
 class Worker:
     """A process that times statements with one of the two packages."""
 
-    def __init__(self, package: Path) -> None:
+    def __init__(self, python: Path, package: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", WORKER],
+            [python, "-c", WORKER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(package)},
+            env={**os.environ, "PYTHONPATH": package},
         )
         self.about = self.read()
 
@@ -104,40 +104,72 @@ class Worker:
         self.process.wait(timeout=60)
 
 
-def compare(ours: Worker, reference: Worker, statement: str, rounds: int) -> tuple[float, ...]:
-    """Return the best time of both and the median ratio of neighbouring measurements."""
-    pairs = []
-    for _ in range(rounds):
-        pairs.append((ours.time(statement, 4000), reference.time(statement, 4000)))
-    ratio = statistics.median(own / other for own, other in pairs)
-    return min(own for own, _ in pairs), min(other for _, other in pairs), ratio
+def measure_all(workers: list[Worker], rounds: int, budget: report.Budget) -> dict[str, Any]:
+    """Return {row: best nanoseconds of both, median ratio}, or why a row was not measured."""
+    torch = workers[0].about["torch"]
+    result: dict[str, Any] = {}
+    pairs: dict[str, list[list[float]]] = {}
+    for number in budget.rounds("tensors", rounds):
+        if number % 10 == 0:
+            progress(f"tensors, round {number + 1} of {rounds}")
+        for title, (statement, needs) in ROWS.items():
+            if needs != "torch" or torch:
+                found = [worker.time(statement, 4000) for worker in workers]
+                pairs.setdefault(title, []).append(found)
+    for title in ROWS:
+        if title in pairs:
+            own, other = (min(side) for side in zip(*pairs[title], strict=True))
+            ratio = statistics.median(a / b for a, b in pairs[title])
+            result[title] = {"ours": own, "reference": other, "ratio": ratio}
+    return result
+
+
+def page(data: dict[str, Any]) -> str:
+    lines = [
+        "# Tensors across the boundary",
+        "",
+        *report.heading(data),
+        "",
+        "Best times in nanoseconds and the median ratio of neighbouring measurements.",
+        *(
+            []
+            if data["torch"]
+            else ["Rows with torch: `python bench/run_tensors.py --torch VERSION`."]
+        ),
+        "",
+        "| statement | ours | reference | ratio |",
+        "|---|---:|---:|---:|",
+    ]
+    for title, row in data["rows"].items():
+        cells = f"{row['ours']:.0f} | {row['reference']:.0f} | {row['ratio']:.2f}"
+        lines.append(f"| {title} | {cells} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reference", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=31)
-    options = parser.parse_args()
-    ours, reference = Worker(OURS), Worker(options.reference)
-    lines = [
-        f"Tensors across the boundary: CPython {platform.python_version()}, reference release "
-        f"{reference.about['version']}. Best times in nanoseconds, median ratio of "
-        f"{options.rounds} pairs of measurements.",
-        "",
-        "| statement | ours | reference | ratio |",
-        "|---|---|---|---|",
-    ]
-    for title, (statement, needs) in ROWS.items():
-        if needs == "torch" and not ours.about["torch"]:
-            lines.append(f"| {title} | torch is not installed | | |")
-            continue
-        own, other, ratio = compare(ours, reference, statement, options.rounds)
-        lines.append(f"| {title} | {own:.0f} | {other:.0f} | {ratio:.2f} |")
-        print(lines[-1], file=sys.stderr, flush=True)
-    ours.close()
-    reference.close()
-    RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print("\n".join(lines))
+    options, budget = report.arguments(
+        ("--rounds", {"type": int, "default": 31}), ("--torch", {"default": ""})
+    )
+    ready, missing = build.prepare(["ours", "reference"])
+    wanted = [NUMPY, *([f"torch=={options.torch}"] if options.torch else [])]
+    try:
+        python = build.environment("tensors", *wanted)
+    except build.Unavailable as reason:
+        missing["numpy"] = str(reason)
+    if missing:
+        progress(f"tensors are not compared: {missing}")
+        return
+    data = report.circumstances(ready, missing)
+    data["shortened"] = budget.shortened
+    data["peers"].update({text.partition("==")[0]: text for text in wanted})
+    folder = build.config(ready["reference"].python, "sysconfig.get_path('purelib')")
+    report.one_core()
+    workers = [Worker(python, path) for path in (ready["ours"].environment["PYTHONPATH"], folder)]
+    data["torch"] = workers[0].about["torch"]
+    data["rows"] = measure_all(workers, options.rounds, budget)
+    for worker in workers:
+        worker.close()
+    report.write("tensors", data, page(data))
 
 
 if __name__ == "__main__":

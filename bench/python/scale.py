@@ -24,6 +24,8 @@ import peers
 
 WORKING_SET = 100  # objects in use, picked from all of them
 REPEAT = 200
+JUMPS = 100_000
+left_to_exit: list[Any] = []
 
 
 def seconds(action: Any) -> float:
@@ -41,6 +43,13 @@ def sweep(array: Any) -> float:
 
 def collection_ms() -> float:
     return min(seconds(gc.collect) for _ in range(3)) * 1e3
+
+
+def many(peer: Any, n: int) -> Any:
+    """Return an array of n new nodes, made natively where the peer can."""
+    if hasattr(peer, "make_many"):
+        return peer.make_many(n)
+    return peer.make_array([peer.make_node(i) for i in range(n)])
 
 
 def memory(peer: Any, n: int) -> dict[str, float]:
@@ -76,7 +85,7 @@ def memory(peer: Any, n: int) -> dict[str, float]:
 
 
 def flat(peer: Any, n: int) -> dict[str, float]:
-    array = peer.make_many(n)
+    array = many(peer, n)
     live = list(array)
     picked = random.Random(1).sample(range(n), 2 * WORKING_SET)
     holders = [live[i] for i in picked[:WORKING_SET]]
@@ -84,7 +93,8 @@ def flat(peer: Any, n: int) -> dict[str, float]:
     for holder, value in zip(holders, values, strict=True):
         holder.next = value
     lone = [live[i] for i in random.Random(2).sample(range(n), WORKING_SET)]
-    lone = [node for node in lone if node not in holders and node not in values]
+    used = {id(node) for node in (*holders, *values)}
+    lone = [node for node in lone if id(node) not in used]
     for node in lone:
         node.next = peer.make_node(0)
     operations: dict[str, tuple[int, Any]] = {
@@ -98,8 +108,18 @@ def flat(peer: Any, n: int) -> dict[str, float]:
     result = {}
     for name, (count, action) in operations.items():
         result[name] = min(seconds(action) for _ in range(REPEAT)) / count * 1e9
-    result["sweep over all, live"] = min(sweep(array) for _ in range(3))
+    result["all in turn"] = min(sweep(array) for _ in range(3))
+    result["all at random"] = min(at_random(array, random.Random(seed)) for seed in range(3))
     return result
+
+
+def at_random(array: Any, source: random.Random) -> float:
+    """Nanoseconds per element fetched at random: what the memory of the machine adds.
+
+    The numbers are made in the order in which they are used, so they are in the cache themselves.
+    """
+    picked = [source.randrange(len(array)) for _ in range(JUMPS)]
+    return seconds(lambda: deque(map(array.__getitem__, picked), 0)) / JUMPS * 1e9
 
 
 def keep_dropped(peer: Any, n: int) -> None:
@@ -110,8 +130,17 @@ def keep_dropped(peer: Any, n: int) -> None:
 
 
 def leave(peer: Any, n: int, kind: str) -> dict[str, float]:
-    """Leave n objects to the process's end: never seen by Python, or with dropped wrappers."""
-    if kind == "objects":
+    """Leave n objects to the end of the process.
+
+    objects: only native code has them, Python has never seen them; dropped: the same, but Python
+    has fetched and dropped each; live: a list of Python has all, too.
+    """
+    if kind == "live":
+        array = many(peer, n)
+        left_to_exit.extend(array)
+        if hasattr(peer, "keep"):
+            peer.keep(array)
+    elif kind == "objects":
         peer.keep(peer.make_many(n))
     elif kind == "dropped":
         keep_dropped(peer, n)

@@ -25,6 +25,7 @@ PEERS = BUILD / "peers"
 ENVIRONMENTS = ROOT / ".cache" / "bench" / Path(OTHER).name
 PYTHON_VERSION = "3.13"
 REFERENCE = "apache-tvm-ffi==0.1.15.post1"
+LONGEST = 600  # seconds, for any one command
 FLAGS = ["-O2", "-DNDEBUG", "-fPIC", "-shared"]
 
 
@@ -43,13 +44,19 @@ class Peer:
 
 
 def run(*command: object, **kwargs: object) -> str:
-    done = subprocess.run(
-        [str(part) for part in command],
-        capture_output=True,
-        text=True,
-        check=False,
-        **kwargs,  # type: ignore[call-overload]
-    )
+    try:
+        done = subprocess.run(
+            [str(part) for part in command],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LONGEST,
+            **kwargs,  # type: ignore[call-overload]
+        )
+    except OSError as error:
+        raise Unavailable(str(error)) from None
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{Path(str(command[0])).name}: not done after {LONGEST} s") from None
     if done.returncode != 0:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no output"]
         raise Unavailable(f"{Path(str(command[0])).name}: {last[0][:200]}")
@@ -90,9 +97,11 @@ def environment(name: str, *packages: str) -> Path:
     wanted = "\n".join([str(base_interpreter()), *packages])
     if python.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return python
-    run(base_interpreter(), "-m", "venv", "--clear", folder)
+    # Without a pip of its own, which would take longer to install than the packages.
+    run(base_interpreter(), "-m", "venv", "--clear", "--without-pip", folder)
     if packages:
-        run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+        run(*pip, "install", "-q", "--retries=2", "--timeout=15", *packages)
     stamp.write_text(wanted, encoding="utf-8")
     return python
 
@@ -101,11 +110,12 @@ def config(python: Path, expression: str) -> str:
     return run(python, "-c", f"import sysconfig; print({expression})")
 
 
-def compile_once(output: Path, *command: object) -> None:
+def compile_once(output: Path, *command: object, needs: tuple[Path, ...] = ()) -> None:
     """Run a compiler unless `output` came from this very command and is newer than its sources."""
     stamp = output.with_suffix(".command")
     text = " ".join(map(str, command))
     sources = [HERE / "shared_node.h", *(part for part in command if isinstance(part, Path))]
+    sources += needs
     same = output.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == text
     changed = [part.stat().st_mtime for part in sources if part.is_file()]
     if same and max(changed) < output.stat().st_mtime:
@@ -126,8 +136,9 @@ def extension(python: Path, module: str, *sources: object, compiler: str = "g++"
 
 def ffi_library(name: str, include: Path, libraries: Path) -> None:
     output = PEERS / f"libbench_{name}.so"
-    linking = [f"-L{libraries}", "-ltvm_ffi"]
-    run("g++", "-std=c++17", *FLAGS, f"-I{include}", HERE / "ffi_node.cc", "-o", output, *linking)
+    linking = ["-Wl,--no-as-needed", f"-L{libraries}", "-ltvm_ffi"]
+    command = ["g++", "-std=c++17", *FLAGS, f"-I{include}", *linking, HERE / "ffi_node.cc"]
+    compile_once(output, *command, needs=tuple(include.rglob("*.h")))
 
 
 def floor() -> Peer:
@@ -144,22 +155,35 @@ def ours() -> Peer:
     run("cmake", "--build", BUILD, "--parallel", jobs, "--target", "tvm_ffi_core")
     ffi_library("ours", ROOT / "include", BUILD / "lib")
     path = {"PYTHONPATH": str(BUILD / "package")}
-    version = run("git", "-C", ROOT, "describe", "--always", "--dirty")
-    return Peer("ours", python, path, version)
+    return Peer("ours", python, path, revision())
+
+
+def revision() -> str:
+    """Return the commit of this tree, with a mark if what is measured was changed since."""
+    try:
+        commit = run("git", "-C", ROOT, "rev-parse", "--short", "HEAD")
+        changed = run("git", "-C", ROOT, "status", "--porcelain", "--", "include", "src", "python")
+    except Unavailable:
+        return "this tree"
+    return f"{commit}, changed" if changed else commit
+
+
+def old_client() -> None:
+    """Compile the library against the headers of the reference release."""
+    release = REFERENCE.split("==")[1]
+    headers = run(sys.executable, ROOT / "tests" / "skew" / "fetch_headers.py", release)
+    ffi_library("reference", Path(headers) / "include", Path(headers) / "lib")
 
 
 def reference() -> Peer:
     python = environment("reference", REFERENCE)
-    package = Path(config(python, "sysconfig.get_path('purelib')")) / "tvm_ffi"
-    ffi_library("reference", package / "include", package / "lib")
+    old_client()
     return Peer("reference", python, {}, REFERENCE)
 
 
 def adopted() -> Peer:
     """Ours, with the library compiled against the headers of the reference release."""
-    release = REFERENCE.split("==")[1]
-    headers = run(sys.executable, ROOT / "tests" / "skew" / "fetch_headers.py", release)
-    ffi_library("reference", Path(headers) / "include", Path(headers) / "lib")
+    old_client()
     peer = ours()
     return Peer("adopted", peer.python, peer.environment, f"ours, client built for {REFERENCE}")
 
