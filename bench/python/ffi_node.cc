@@ -27,6 +27,7 @@ class NodeObj : public ffi::Object {
   explicit NodeObj(int64_t value) : value(value) {}
 
   static constexpr bool _type_mutable = true;
+  static constexpr TVMFFISEqHashKind _type_s_eq_hash_kind = kTVMFFISEqHashKindTreeNode;
   TVM_FFI_DECLARE_OBJECT_INFO_FINAL("bench.Node", NodeObj, ffi::Object);
 };
 

@@ -26,12 +26,10 @@ inline const TVMFFIAny& CellOf(const Any& value) {
   return *details::AnyUnsafe::TVMFFIAnyPtrFromAny(value);
 }
 
-/*! \brief Starts to load an object into the cache. */
-inline void Prefetch(const Object* object) {
-#if defined(__GNUC__) || defined(__clang__)
-  __builtin_prefetch(object);
-  __builtin_prefetch(reinterpret_cast<const char*>(object) + 63);
-#endif
+/*! \brief The same bytes as an Any, which is not to outlive the cell. */
+inline const Any& AnyOf(const TVMFFIAny& cell) {
+  static_assert(sizeof(Any) == sizeof(TVMFFIAny), "an Any is its cell");
+  return reinterpret_cast<const Any&>(cell);
 }
 
 /*! \brief How objects of a type compare; throws if the type has not said. */
@@ -47,6 +45,40 @@ inline TVMFFISEqHashKind RequireStructuralKind(const TVMFFITypeInfo* type) {
   }
   return type->metadata->structural_eq_hash_kind;
 }
+
+/*! \brief What a walk asks about the type of every object, with the answers for the last few types
+ * at hand. */
+class StructuralTypes {
+ public:
+  struct Facts {
+    int32_t type_index = -1;
+    TVMFFISEqHashKind kind = kTVMFFISEqHashKindUnsupported;
+    const TVMFFITypeInfo* type = nullptr;
+    bool has_hook = false;
+  };
+
+  explicit StructuralTypes(const reflection::TypeAttrColumn& hooks) : hooks_(hooks) {}
+
+  /*! \brief Throws if objects of the type do not compare. */
+  const Facts& operator[](int32_t type_index) {
+    Facts& facts = recent_[static_cast<uint32_t>(type_index) % kRecent];
+    if (TVM_FFI_PREDICT_FALSE(facts.type_index != type_index)) facts = LookUp(type_index);
+    return facts;
+  }
+
+  /*! \brief Not remembered: user code may replace a hook in the middle of a walk. */
+  Function HookOf(const Facts& facts) const { return hooks_[facts.type_index].cast<Function>(); }
+
+ private:
+  TVM_FFI_NO_INLINE Facts LookUp(int32_t type_index) const {
+    const TVMFFITypeInfo* type = TVMFFIGetTypeInfo(type_index);
+    return {type_index, RequireStructuralKind(type), type, hooks_[type_index] != nullptr};
+  }
+
+  static constexpr size_t kRecent = 8;
+  const reflection::TypeAttrColumn& hooks_;
+  Facts recent_[kRecent];
+};
 
 /*! \brief The region a hook's callback works in: 0 keeps the one the hook was called in. */
 inline TVMFFIDefRegionKind RegionAskedByHook(int kind, TVMFFIDefRegionKind current) {
@@ -103,6 +135,9 @@ class Part {
     bool is_plain = (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0;
     if (is_plain && field->field_static_type_index == kTVMFFIAny) {
       cell_ = *static_cast<const TVMFFIAny*>(address);
+    } else if (is_plain && field->field_static_type_index == kTVMFFIInt && field->size == 8) {
+      cell_.type_index = kTVMFFIInt;
+      cell_.v_int64 = *static_cast<const int64_t*>(address);
     } else if (is_plain && field->field_static_type_index >= kTVMFFIObject) {
       cell_.v_obj = *static_cast<TVMFFIObject* const*>(address);
       if (cell_.v_obj != nullptr) cell_.type_index = cell_.v_obj->type_index;
@@ -110,6 +145,13 @@ class Part {
       TVM_FFI_CHECK_SAFE_CALL(field->getter(address, &cell_));
       is_owned_ = cell_.type_index >= kTVMFFIStaticObjectBegin;
     }
+  }
+
+  /*! \brief Becomes another value, borrowed. */
+  void Borrow(const TVMFFIAny& cell) {
+    if (is_owned_) details::ObjectUnsafe::DecRefObjectHandle(cell_.v_obj);
+    cell_ = cell;
+    is_owned_ = false;
   }
 
   void Own() {
@@ -124,11 +166,7 @@ class Part {
     return details::ObjectUnsafe::RawObjectPtrFromUnowned<Object>(cell_.v_obj);
   }
   AnyView view() const { return AnyView::CopyFromTVMFFIAny(cell_); }
-  /*! \brief The same bytes as an Any, which is not to outlive this. */
-  const Any& any() const {
-    static_assert(sizeof(Any) == sizeof(TVMFFIAny), "an Any is its cell");
-    return reinterpret_cast<const Any&>(cell_);
-  }
+  const Any& any() const { return AnyOf(cell_); }
   /*! \brief Whether anybody but one owner inside the walked value refers to the object. */
   bool IsShared() const { return object()->use_count() > (is_owned_ ? 2U : 1U); }
 

@@ -45,19 +45,27 @@ bool EqualTensor(const DLTensor& lhs, const DLTensor& rhs, bool skip_content) {
   return left.size == 0 || std::memcmp(left.data, right.data, left.size) == 0;
 }
 
+enum class Outcome : uint8_t { kEqual, kDiffers, kOpen };
+
+Outcome OutcomeOf(bool equal) { return equal ? Outcome::kEqual : Outcome::kDiffers; }
+
+// How far the comparison of two nodes is.
+struct Progress {
+  size_t position = 0;         // in a sequence: how many elements were entered
+  FieldCursor fields;          // in an object: the fields that were entered
+  MapBaseObj::iterator entry;  // in a map: the entry to come
+};
+
 // Two nodes of one type whose parts are being compared.
 struct PairFrame {
   Part lhs;
   Part rhs;
+  Progress progress;
   NodeKind node_kind = NodeKind::kFields;
   TVMFFISEqHashKind kind = kTVMFFISEqHashKindUnsupported;       // of the type of objects
   TVMFFIDefRegionKind region = kTVMFFIDefRegionKindNone;        // the region the pair was met in
   TVMFFIDefRegionKind inner_region = kTVMFFIDefRegionKindNone;  // what its parts inherit
-  // How far the comparison is.
-  FieldCursor fields;
-  size_t position = 0;                  // in a sequence: how many elements were entered
-  const MapBaseObj* entries = nullptr;  // in a map: the left one, or a copy of it
-  MapBaseObj::iterator entry;           // in a map: the entry to come
+  ObjectRef dict_copy;  // of a left Dict: what `entry` goes through once hooks may change the Dict
 };
 
 class StructuralComparer {
@@ -65,7 +73,8 @@ class StructuralComparer {
   StructuralComparer(bool map_free_vars, bool skip_tensor_content, bool trace_path)
       : root_region_(map_free_vars ? kTVMFFIDefRegionKindRecursive : kTVMFFIDefRegionKindNone),
         skip_tensor_content_(skip_tensor_content),
-        trace_path_(trace_path) {}
+        trace_path_(trace_path),
+        types_(Hooks()) {}
 
   bool Run(const Any& lhs, const Any& rhs) {
     return Compare(Part::Borrowed(lhs), Part::Borrowed(rhs), root_region_);
@@ -91,6 +100,19 @@ class StructuralComparer {
  private:
   using Binding = AddressMap<const Object*, Any>;
 
+  // Two parts on their way from the nodes they were found in to their own turn.
+  struct Next {
+    Part lhs;
+    Part rhs;
+    TVMFFIDefRegionKind region;
+    Progress progress;
+  };
+
+  static const reflection::TypeAttrColumn& Hooks() {
+    static const reflection::TypeAttrColumn hooks(reflection::type_attr::kSEqual);
+    return hooks;
+  }
+
   // Leaves the stack as it was, whether it returns or throws: a hook may go on after either.
   bool Compare(Part&& lhs, Part&& rhs, TVMFFIDefRegionKind region) {
     struct Scope {
@@ -100,104 +122,205 @@ class StructuralComparer {
         while (self->frames_.size() > floor) self->Pop();
       }
     } scope{this, frames_.size()};
-    bool equal = Enter(std::move(lhs), std::move(rhs), region);
-    while (equal && frames_.size() > scope.floor) equal = Advance();
+    Next next{std::move(lhs), std::move(rhs), region, {}};
+    Outcome outcome = Settle(next.lhs.cell(), next.rhs.cell(), &next.progress);
+    while (true) {
+      while (outcome == Outcome::kOpen) outcome = Enter(&next);
+      if (outcome == Outcome::kDiffers) break;
+      if (frames_.size() == scope.floor) return true;
+      outcome = Advance(&next);
+    }
     for (; trace_path_ && frames_.size() > scope.floor; Pop()) RecordStepOf(frames_.back());
-    return equal;
+    return false;
   }
 
-  // False: they differ. True: they are equal, or the pushed frame will tell.
-  bool Enter(Part&& lhs, Part&& rhs, TVMFFIDefRegionKind region) {
-    const TVMFFIAny& left = lhs.cell();
-    const TVMFFIAny& right = rhs.cell();
+  // Open: two values of one type, which have parts.
+  TVM_FFI_INLINE Outcome CompareLeaves(const TVMFFIAny& left, const TVMFFIAny& right) const {
     if (left.type_index != right.type_index) {
       // Only the two forms of a string, or of bytes, can still be equal.
-      return AnyEqual()(lhs.any(), rhs.any());
+      return OutcomeOf(AnyEqual()(AnyOf(left), AnyOf(right)));
     }
-    if (left.type_index < kTVMFFIStaticObjectBegin) return EqualBits(left, right);
+    if (left.type_index < kTVMFFIStaticObjectBegin) return OutcomeOf(EqualBits(left, right));
+    return CompareLargeLeaves(left, right);
+  }
+
+  Outcome CompareLargeLeaves(const TVMFFIAny& left, const TVMFFIAny& right) const {
     switch (left.type_index) {
       case kTVMFFIStr:
       case kTVMFFIBytes:
-        return AnyEqual()(lhs.any(), rhs.any());
+        return OutcomeOf(AnyEqual()(AnyOf(left), AnyOf(right)));
       case kTVMFFIShape:
-        return EqualShape(*TVMFFIShapeGetCellPtr(left.v_obj), *TVMFFIShapeGetCellPtr(right.v_obj));
+        return OutcomeOf(
+            EqualShape(*TVMFFIShapeGetCellPtr(left.v_obj), *TVMFFIShapeGetCellPtr(right.v_obj)));
       case kTVMFFITensor:
-        return left.v_obj == right.v_obj ||
-               EqualTensor(*TVMFFITensorGetDLTensorPtr(left.v_obj),
-                           *TVMFFITensorGetDLTensorPtr(right.v_obj), skip_tensor_content_);
+        return OutcomeOf(left.v_obj == right.v_obj ||
+                         EqualTensor(*TVMFFITensorGetDLTensorPtr(left.v_obj),
+                                     *TVMFFITensorGetDLTensorPtr(right.v_obj),
+                                     skip_tensor_content_));
+      default:
+        return Outcome::kOpen;
+    }
+  }
+
+  // Compares leaves, and nodes as far as their parts are leaves. Most nodes of a tree are its last
+  // ones; they are done with here and need neither a frame nor a count. Open: there is more to
+  // compare, from *progress on.
+  TVM_FFI_INLINE Outcome Settle(const TVMFFIAny& left, const TVMFFIAny& right, Progress* progress) {
+    Outcome outcome = CompareLeaves(left, right);
+    return outcome == Outcome::kOpen ? SettleNodes(left, right, progress) : outcome;
+  }
+
+  Outcome SettleNodes(const TVMFFIAny& left, const TVMFFIAny& right, Progress* progress) {
+    switch (left.type_index) {
       case kTVMFFIArray:
       case kTVMFFIList:
-        return EnterSequence(std::move(lhs), std::move(rhs), region);
+        return SettleItems(SequenceOf(left), SequenceOf(right), progress);
       case kTVMFFIMap:
       case kTVMFFIDict:
-        return EnterMap(std::move(lhs), std::move(rhs), region);
+        return SettleEntries(MapOf(left), MapOf(right), progress);
       default:
-        return EnterObject(std::move(lhs), std::move(rhs), region);
+        return SettleFields(left, right, progress);
     }
   }
 
-  bool EnterSequence(Part&& lhs, Part&& rhs, TVMFFIDefRegionKind region) {
+  Outcome SettleItems(const SeqBaseObj* lhs, const SeqBaseObj* rhs, Progress* progress) const {
+    progress->position = 0;
     // Only a search for the place of the difference has to look inside.
-    if (!trace_path_ && SequenceOf(lhs)->size() != SequenceOf(rhs)->size()) return false;
-    PairFrame& frame = Push(std::move(lhs), std::move(rhs), NodeKind::kSequence);
-    frame.region = frame.inner_region = region;
-    return true;
-  }
-
-  bool EnterMap(Part&& lhs, Part&& rhs, TVMFFIDefRegionKind region) {
-    const MapBaseObj* entries = MapOf(lhs);
-    if (!trace_path_ && entries->size() != MapOf(rhs)->size()) return false;
-    if (lhs.type_index() == kTVMFFIDict) {
-      // Hooks may change it, which a walk over its own entries would not survive.
-      dict_copies_.push_back(ObjectRef(MapOps::Copy(entries)));
-      entries = static_cast<const MapBaseObj*>(dict_copies_.back().get());
+    if (trace_path_) return Outcome::kOpen;
+    size_t size = lhs->size();
+    if (size != rhs->size()) return Outcome::kDiffers;
+    const Any* left = lhs->begin();
+    const Any* right = rhs->begin();
+    for (size_t i = 0; i < size; ++i) {
+      Outcome outcome = CompareLeaves(CellOf(left[i]), CellOf(right[i]));
+      if (outcome == Outcome::kEqual) continue;
+      progress->position = i;
+      return outcome;
     }
-    PairFrame& frame = Push(std::move(lhs), std::move(rhs), NodeKind::kMapping);
-    frame.region = frame.inner_region = region;
-    frame.entries = entries;
-    frame.entry = entries->begin();
-    return true;
+    return Outcome::kEqual;
   }
 
-  bool EnterObject(Part&& lhs, Part&& rhs, TVMFFIDefRegionKind region) {
-    static const reflection::TypeAttrColumn hooks(reflection::type_attr::kSEqual);
-    const TVMFFITypeInfo* type = TVMFFIGetTypeInfo(lhs.type_index());
-    TVMFFISEqHashKind kind = RequireStructuralKind(type);
-    const Object* left = lhs.object();
-    const Object* right = rhs.object();
-    // Both are about to be read, and in a large value neither is in the cache.
-    Prefetch(left);
-    Prefetch(right);
+  Outcome SettleEntries(const MapBaseObj* lhs, const MapBaseObj* rhs, Progress* progress) const {
+    progress->entry = lhs->begin();
+    if (trace_path_) return Outcome::kOpen;
+    if (lhs->size() != rhs->size()) return Outcome::kDiffers;
+    for (MapBaseObj::iterator& entry = progress->entry; entry != lhs->end(); ++entry) {
+      const auto& [key, value] = *entry;
+      if (!IsLeafKey(key.type_index())) return Outcome::kOpen;
+      auto it = rhs->find(key);
+      if (it == rhs->end()) return Outcome::kDiffers;
+      Outcome outcome = CompareLeaves(CellOf(value), CellOf(it->second));
+      if (outcome != Outcome::kEqual) return outcome;
+    }
+    return Outcome::kEqual;
+  }
+
+  // Only objects that nothing has to be remembered about.
+  Outcome SettleFields(const TVMFFIAny& left, const TVMFFIAny& right, Progress* progress) {
+    const StructuralTypes::Facts& facts = types_[left.type_index];
+    progress->fields = FieldCursor(facts.type);
+    const Object* lhs = Part::Borrowed(left).object();
+    const Object* rhs = Part::Borrowed(right).object();
+    bool is_tree = facts.kind == kTVMFFISEqHashKindTreeNode ||
+                   (facts.kind == kTVMFFISEqHashKindConstTreeNode && lhs != rhs);
+    if (trace_path_ || facts.has_hook || !is_tree) return Outcome::kOpen;
+    if (!lhs->unique() && !rhs->unique()) return Outcome::kOpen;
+    while (true) {
+      FieldCursor following = progress->fields;
+      const TVMFFIFieldInfo* field = following.Next();
+      if (field == nullptr) return Outcome::kEqual;
+      Outcome outcome = CompareLeaves(Part(field, lhs).cell(), Part(field, rhs).cell());
+      if (outcome != Outcome::kEqual) return outcome;
+      progress->fields = following;
+    }
+  }
+
+  // Other keys may be bound to others, and looking them up may call their `__any_equal__`.
+  static bool IsLeafKey(int32_t type_index) {
+    return type_index < kTVMFFIStaticObjectBegin || type_index == kTVMFFIStr ||
+           type_index == kTVMFFIBytes;
+  }
+
+  // Compares two nodes that could not be settled. Open: a frame was pushed, and *next are the parts
+  // of it to enter.
+  Outcome Enter(Next* next) {
+    switch (next->lhs.type_index()) {
+      case kTVMFFIArray:
+      case kTVMFFIList:
+        Push(next, NodeKind::kSequence);
+        return Advance(next);
+      case kTVMFFIMap:
+      case kTVMFFIDict: {
+        PairFrame& frame = Push(next, NodeKind::kMapping);
+        if (is_owning_) KeepEntries(&frame);
+        return Advance(next);
+      }
+      default:
+        return EnterObject(next);
+    }
+  }
+
+  // Whether two sequences that are equal as far as the shorter one goes have one length.
+  bool EndAlike(const SeqBaseObj* lhs, const SeqBaseObj* rhs) {
+    if (lhs->size() == rhs->size()) return true;
+    if (!trace_path_) return false;
+    auto index = static_cast<int64_t>(std::min(lhs->size(), rhs->size()));
+    AccessStep present = AccessStep::ArrayItem(index);
+    AccessStep missing = AccessStep::ArrayItemMissing(index);
+    bool is_longer = lhs->size() > rhs->size();
+    RecordSteps(is_longer ? present : missing, is_longer ? missing : present);
+    return false;
+  }
+
+  // Hooks may change a Dict, which a walk over its own entries would not survive.
+  static void KeepEntries(PairFrame* frame) {
+    if (frame->lhs.type_index() != kTVMFFIDict) return;
+    const MapBaseObj* dict = MapOf(frame->lhs.cell());
+    frame->dict_copy = ObjectRef(MapOps::Copy(dict));
+    MapBaseObj::iterator entry = EntriesOf(*frame)->begin();
+    for (auto it = dict->begin(); it != frame->progress.entry; ++it) ++entry;
+    frame->progress.entry = entry;
+  }
+
+  static const MapBaseObj* EntriesOf(const PairFrame& frame) {
+    if (!frame.dict_copy.defined()) return MapOf(frame.lhs.cell());
+    return static_cast<const MapBaseObj*>(frame.dict_copy.get());
+  }
+
+  Outcome EnterObject(Next* next) {
+    const StructuralTypes::Facts& facts = types_[next->lhs.type_index()];
+    TVMFFISEqHashKind kind = facts.kind;
+    const Object* left = next->lhs.object();
+    const Object* right = next->rhs.object();
     switch (kind) {
       case kTVMFFISEqHashKindUniqueInstance:
-        return left == right;
+        return OutcomeOf(left == right);
       case kTVMFFISEqHashKindConstTreeNode:
-        if (left == right) return true;
+        if (left == right) return Outcome::kEqual;
         break;
       case kTVMFFISEqHashKindFreeVar:
       case kTVMFFISEqHashKindDAGNode:
-        if (const Any* bound = lhs_to_rhs_.Find(left)) return ObjectOf(*bound) == right;
-        if (rhs_to_lhs_.Find(right) != nullptr) return false;
+        if (const Any* bound = lhs_to_rhs_.Find(left)) return OutcomeOf(ObjectOf(*bound) == right);
+        if (rhs_to_lhs_.Find(right) != nullptr) return Outcome::kDiffers;
         break;
       default:
         break;
     }
     // Bindings are only ever added, so what was equal once stays equal. Asking first keeps the
     // comparison of values with much sharing from visiting every path.
-    if (lhs.IsShared() && rhs.IsShared() && equal_pairs_.Find({left, right}) != nullptr)
-      return true;
-    TVMFFIDefRegionKind inner = InnerDefRegion(kind, region);
-    AnyView hook = hooks[type->type_index];
-    if (hook != nullptr) {
-      return EqualByHook(hook.cast<Function>(), &lhs, &rhs, inner) &&
-             Conclude(std::move(lhs), std::move(rhs), kind, region);
+    if (next->lhs.IsShared() && next->rhs.IsShared() &&
+        equal_pairs_.Find({left, right}) != nullptr) {
+      return Outcome::kEqual;
     }
-    PairFrame& frame = Push(std::move(lhs), std::move(rhs), NodeKind::kFields);
+    TVMFFIDefRegionKind inner = InnerDefRegion(kind, next->region);
+    if (TVM_FFI_PREDICT_FALSE(facts.has_hook)) {
+      return OutcomeOf(EqualByHook(types_.HookOf(facts), &next->lhs, &next->rhs, inner) &&
+                       Conclude(next->lhs, next->rhs, kind, next->region));
+    }
+    PairFrame& frame = Push(next, NodeKind::kFields);
     frame.kind = kind;
-    frame.region = region;
     frame.inner_region = inner;
-    frame.fields = FieldCursor(type);
-    return true;
+    return Advance(next);
   }
 
   bool EqualByHook(const Function& hook, Part* lhs, Part* rhs, TVMFFIDefRegionKind inner) {
@@ -219,23 +342,22 @@ class StructuralComparer {
     return true;
   }
 
-  PairFrame& Push(Part&& lhs, Part&& rhs, NodeKind node_kind) {
+  PairFrame& Push(Next* pair, NodeKind node_kind) {
     if (is_owning_) {
-      lhs.Own();
-      rhs.Own();
+      pair->lhs.Own();
+      pair->rhs.Own();
     }
     PairFrame& frame = frames_.Push();
-    frame.lhs = std::move(lhs);
-    frame.rhs = std::move(rhs);
+    frame.lhs = std::move(pair->lhs);
+    frame.rhs = std::move(pair->rhs);
+    frame.progress = pair->progress;
     frame.node_kind = node_kind;
+    frame.region = frame.inner_region = pair->region;
     if (circle_watch_.DueAt(frames_.size())) CheckNotCyclic();
     return frame;
   }
 
-  void Pop() {
-    if (frames_.back().lhs.type_index() == kTVMFFIDict) dict_copies_.pop_back();
-    frames_.Pop();
-  }
+  void Pop() { frames_.Pop(); }
 
   // To be called before user code runs, which might drop what was only borrowed so far.
   void OwnEverything() {
@@ -244,119 +366,108 @@ class StructuralComparer {
     for (PairFrame& frame : frames_) {
       frame.lhs.Own();
       frame.rhs.Own();
+      if (frame.node_kind == NodeKind::kMapping) KeepEntries(&frame);
     }
   }
 
-  // Goes on in the topmost frame until another one is pushed or this one is done; false as soon as
-  // something differs. A hook may move the stack, so back() is asked for again after every Enter.
-  bool Advance() {
+  // Goes on in the topmost frame. Open: *next are the parts of it to enter. Equal: it is done and
+  // gone.
+  Outcome Advance(Next* next) {
     switch (frames_.back().node_kind) {
       case NodeKind::kSequence:
-        return AdvanceSequence();
+        return AdvanceSequence(next);
       case NodeKind::kMapping:
-        return AdvanceMap();
+        return AdvanceMap(next);
       case NodeKind::kFields:
-        return AdvanceFields();
+        return AdvanceFields(next);
     }
     TVM_FFI_UNREACHABLE();
   }
 
-  bool AdvanceSequence() {
-    size_t depth = frames_.size();
-    while (true) {
-      PairFrame& top = frames_.back();
-      const SeqBaseObj* lhs = SequenceOf(top.lhs);
-      const SeqBaseObj* rhs = SequenceOf(top.rhs);
-      size_t index = top.position;
-      if (index >= lhs->size() || index >= rhs->size()) break;
-      ++top.position;
-      const TVMFFIAny& left = CellOf(lhs->begin()[index]);
-      const TVMFFIAny& right = CellOf(rhs->begin()[index]);
-      if (left.type_index == right.type_index && left.type_index < kTVMFFIStaticObjectBegin) {
-        if (!EqualBits(left, right)) return false;
-        continue;
-      }
-      if (!Enter(Part::Borrowed(left), Part::Borrowed(right), top.inner_region)) return false;
-      if (frames_.size() != depth) return true;
-    }
+  Outcome AdvanceSequence(Next* next) {
     PairFrame& top = frames_.back();
-    size_t lhs_size = SequenceOf(top.lhs)->size();
-    size_t rhs_size = SequenceOf(top.rhs)->size();
-    if (lhs_size == rhs_size) return Finish();
-    if (trace_path_) {
-      auto index = static_cast<int64_t>(std::min(lhs_size, rhs_size));
-      AccessStep present = AccessStep::ArrayItem(index);
-      AccessStep missing = AccessStep::ArrayItemMissing(index);
-      RecordSteps(lhs_size > rhs_size ? present : missing, lhs_size > rhs_size ? missing : present);
+    const SeqBaseObj* lhs = SequenceOf(top.lhs.cell());
+    const SeqBaseObj* rhs = SequenceOf(top.rhs.cell());
+    const Any* left = lhs->begin();
+    const Any* right = rhs->begin();
+    size_t size = std::min(lhs->size(), rhs->size());
+    for (size_t i = top.progress.position; i < size; ++i) {
+      Outcome outcome = Settle(CellOf(left[i]), CellOf(right[i]), &next->progress);
+      if (outcome == Outcome::kEqual) continue;
+      top.progress.position = i + 1;
+      next->lhs.Borrow(CellOf(left[i]));
+      next->rhs.Borrow(CellOf(right[i]));
+      next->region = top.inner_region;
+      return outcome;
     }
+    bool equal = EndAlike(lhs, rhs);
     Pop();
-    return false;
+    return OutcomeOf(equal);
   }
 
-  bool AdvanceFields() {
-    size_t depth = frames_.size();
-    while (true) {
-      PairFrame& top = frames_.back();
-      const TVMFFIFieldInfo* field = top.fields.Next();
-      if (field == nullptr) return Finish();
-      Part lhs(field, top.lhs.object());
-      Part rhs(field, top.rhs.object());
-      if (!Enter(std::move(lhs), std::move(rhs), FieldDefRegion(field, top.inner_region))) {
-        return false;
-      }
-      if (frames_.size() != depth) return true;
+  Outcome AdvanceFields(Next* next) {
+    PairFrame& top = frames_.back();
+    while (const TVMFFIFieldInfo* field = top.progress.fields.Next()) {
+      Part left(field, top.lhs.object());
+      Part right(field, top.rhs.object());
+      Outcome outcome = Settle(left.cell(), right.cell(), &next->progress);
+      if (outcome == Outcome::kEqual) continue;
+      next->lhs = std::move(left);
+      next->rhs = std::move(right);
+      next->region = FieldDefRegion(field, top.inner_region);
+      return outcome;
     }
+    bool equal = Conclude(top.lhs, top.rhs, top.kind, top.region);
+    Pop();
+    return OutcomeOf(equal);
   }
 
-  bool AdvanceMap() {
-    size_t depth = frames_.size();
+  Outcome AdvanceMap(Next* next) {
     while (true) {
-      if (frames_.back().entry == frames_.back().entries->end()) return FinishMap();
-      const auto& [key, value] = *frames_.back().entry;
-      ++frames_.back().entry;
-      Any rhs_key = Translate(key, &lhs_to_rhs_);
+      if (frames_.back().progress.entry == EntriesOf(frames_.back())->end()) return FinishMap();
       // Looking an object up may call its `__any_equal__`.
-      if (rhs_key.type_index() >= kTVMFFIStaticObjectBegin) OwnEverything();
+      if (!IsLeafKey(frames_.back().progress.entry->first.type_index())) OwnEverything();
       PairFrame& top = frames_.back();
-      const MapBaseObj* rhs_map = MapOf(top.rhs);
+      const auto& [key, value] = *top.progress.entry;
+      ++top.progress.entry;
+      Any bound;
+      const Any& rhs_key = Translate(key, &lhs_to_rhs_, &bound);
+      const MapBaseObj* rhs_map = MapOf(top.rhs.cell());
       auto it = rhs_map->find(rhs_key);
       if (it == rhs_map->end()) {
         if (trace_path_) RecordSteps(AccessStep::MapItem(key), AccessStep::MapItemMissing(rhs_key));
         Pop();
-        return false;
+        return Outcome::kDiffers;
       }
-      if (!Enter(Part::Borrowed(value), Part::Borrowed(it->second), top.inner_region)) return false;
-      if (frames_.size() != depth) return true;
+      Outcome outcome = Settle(CellOf(value), CellOf(it->second), &next->progress);
+      if (outcome == Outcome::kEqual) continue;
+      next->lhs.Borrow(CellOf(value));
+      next->rhs.Borrow(CellOf(it->second));
+      next->region = top.inner_region;
+      return outcome;
     }
   }
 
   // All entries of the left map have an equal partner.
-  bool FinishMap() {
-    const MapBaseObj* lhs_map = MapOf(frames_.back().lhs);
-    const MapBaseObj* rhs_map = MapOf(frames_.back().rhs);
-    if (lhs_map->size() == rhs_map->size()) return Finish();
-    if (trace_path_) {
+  Outcome FinishMap() {
+    const MapBaseObj* lhs_map = MapOf(frames_.back().lhs.cell());
+    const MapBaseObj* rhs_map = MapOf(frames_.back().rhs.cell());
+    bool equal = lhs_map->size() == rhs_map->size();
+    if (!equal && trace_path_) {
       for (const auto& entry : *rhs_map) {
-        Any lhs_key = Translate(entry.first, &rhs_to_lhs_);
+        Any bound;
+        const Any& lhs_key = Translate(entry.first, &rhs_to_lhs_, &bound);
         if (lhs_map->find(lhs_key) != lhs_map->end()) continue;
         RecordSteps(AccessStep::MapItemMissing(lhs_key), AccessStep::MapItem(entry.first));
         break;
       }
     }
     Pop();
-    return false;
+    return OutcomeOf(equal);
   }
 
-  // All parts of the topmost pair are equal.
-  bool Finish() {
-    PairFrame& top = frames_.back();
-    bool equal = top.node_kind != NodeKind::kFields ||
-                 Conclude(std::move(top.lhs), std::move(top.rhs), top.kind, top.region);
-    Pop();
-    return equal;
-  }
-
-  bool Conclude(Part&& lhs, Part&& rhs, TVMFFISEqHashKind kind, TVMFFIDefRegionKind region) {
+  bool Conclude(const Part& lhs, const Part& rhs, TVMFFISEqHashKind kind,
+                TVMFFIDefRegionKind region) {
     const Object* left = lhs.object();
     const Object* right = rhs.object();
     switch (kind) {
@@ -375,17 +486,20 @@ class StructuralComparer {
     }
   }
 
-  static const SeqBaseObj* SequenceOf(const Part& value) {
-    return static_cast<const SeqBaseObj*>(value.object());
+  static const SeqBaseObj* SequenceOf(const TVMFFIAny& cell) {
+    return static_cast<const SeqBaseObj*>(Part::Borrowed(cell).object());
   }
-  static const MapBaseObj* MapOf(const Part& value) {
-    return static_cast<const MapBaseObj*>(value.object());
+  static const MapBaseObj* MapOf(const TVMFFIAny& cell) {
+    return static_cast<const MapBaseObj*>(Part::Borrowed(cell).object());
   }
 
-  static Any Translate(const Any& key, Binding* binding) {
+  // The key's partner on the other side, if it has one; *bound keeps that alive.
+  static const Any& Translate(const Any& key, Binding* binding, Any* bound) {
     if (key.type_index() < kTVMFFIStaticObjectBegin) return key;
-    const Any* bound = binding->Find(ObjectOf(key));
-    return bound != nullptr ? *bound : key;
+    const Any* found = binding->Find(ObjectOf(key));
+    if (found == nullptr) return key;
+    *bound = *found;
+    return *bound;
   }
 
   void RecordSteps(AccessStep lhs, AccessStep rhs) {
@@ -397,18 +511,20 @@ class StructuralComparer {
   void RecordStepOf(const PairFrame& frame) {
     switch (frame.node_kind) {
       case NodeKind::kSequence: {
-        AccessStep step = AccessStep::ArrayItem(static_cast<int64_t>(frame.position) - 1);
+        AccessStep step = AccessStep::ArrayItem(static_cast<int64_t>(frame.progress.position) - 1);
         RecordSteps(step, step);
         return;
       }
       case NodeKind::kMapping: {
-        MapBaseObj::iterator last = frame.entry;
+        MapBaseObj::iterator last = frame.progress.entry;
         const Any& key = (--last)->first;
-        RecordSteps(AccessStep::MapItem(key), AccessStep::MapItem(Translate(key, &lhs_to_rhs_)));
+        Any bound;
+        RecordSteps(AccessStep::MapItem(key),
+                    AccessStep::MapItem(Translate(key, &lhs_to_rhs_, &bound)));
         return;
       }
       case NodeKind::kFields: {
-        AccessStep step = AccessStep::Attr(String(frame.fields.Last()->name));
+        AccessStep step = AccessStep::Attr(String(frame.progress.fields.Last()->name));
         RecordSteps(step, step);
         return;
       }
@@ -430,8 +546,8 @@ class StructuralComparer {
   bool trace_path_;
   bool is_owning_ = false;
   TVMFFIDefRegionKind hook_region_ = kTVMFFIDefRegionKindNone;
+  StructuralTypes types_;
   InlineStack<PairFrame, 8> frames_;
-  std::vector<ObjectRef> dict_copies_;
   // Values, not addresses: a getter may have made them just now, and their addresses must stay
   // taken.
   Binding lhs_to_rhs_;

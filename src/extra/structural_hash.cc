@@ -71,7 +71,8 @@ class StructuralHasher {
  public:
   StructuralHasher(bool map_free_vars, bool skip_tensor_content)
       : root_region_(map_free_vars ? kTVMFFIDefRegionKindRecursive : kTVMFFIDefRegionKindNone),
-        skip_tensor_content_(skip_tensor_content) {}
+        skip_tensor_content_(skip_tensor_content),
+        types_(Hooks()) {}
 
   uint64_t Run(const Any& root) { return Hash(Part::Borrowed(root), root_region_); }
 
@@ -82,6 +83,17 @@ class StructuralHasher {
   }
 
  private:
+  static const reflection::TypeAttrColumn& Hooks() {
+    static const reflection::TypeAttrColumn hooks(reflection::type_attr::kSHash);
+    return hooks;
+  }
+
+  // A part on its way from the node it was found in to its own turn.
+  struct Next {
+    Part value;
+    TVMFFIDefRegionKind region;
+  };
+
   // Leaves the stack as it was, whether it returns or throws: a hook may go on after either.
   uint64_t Hash(Part&& value, TVMFFIDefRegionKind region) {
     struct Scope {
@@ -93,25 +105,33 @@ class StructuralHasher {
       }
     } scope{this, std::exchange(floor_, frames_.size())};
     uint64_t hash = 0;
-    bool known = Visit(std::move(value), region, &hash);
-    while (!known || frames_.size() > floor_) {
-      if (known) Fold(hash);
-      known = Advance(&hash);
+    Next next{std::move(value), region};
+    bool known = HashLeaf(next.value.cell(), &hash);
+    while (true) {
+      while (!known) known = Visit(&next, &hash);
+      if (frames_.size() == floor_) return hash;
+      HashFrame& top = frames_.back();
+      top.hash = StableHashCombine(top.hash, hash);
+      known = Advance(&next, &hash);
     }
-    return hash;
   }
 
-  void Fold(uint64_t hash) { frames_.back().hash = StableHashCombine(frames_.back().hash, hash); }
+  // True: *hash is the hash of the value. False: it has parts.
+  TVM_FFI_INLINE bool HashLeaf(const TVMFFIAny& cell, uint64_t* hash) const {
+    if (cell.type_index < kTVMFFISmallStr) {
+      *hash = HashBits(cell);
+      return true;
+    }
+    return HashLargeLeaf(cell, hash);
+  }
 
-  // True: *hash is the hash of the value. False: the pushed frame will tell.
-  bool Visit(Part&& value, TVMFFIDefRegionKind region, uint64_t* hash) {
-    const TVMFFIAny& cell = value.cell();
+  bool HashLargeLeaf(const TVMFFIAny& cell, uint64_t* hash) const {
     switch (cell.type_index) {
       case kTVMFFISmallStr:
       case kTVMFFISmallBytes:
       case kTVMFFIStr:
       case kTVMFFIBytes:
-        *hash = AnyHash()(value.any());
+        *hash = AnyHash()(AnyOf(cell));
         return true;
       case kTVMFFIShape:
         *hash = HashShape(*TVMFFIShapeGetCellPtr(cell.v_obj));
@@ -119,48 +139,112 @@ class StructuralHasher {
       case kTVMFFITensor:
         *hash = HashTensor(*TVMFFITensorGetDLTensorPtr(cell.v_obj), skip_tensor_content_);
         return true;
-      case kTVMFFIArray:
-      case kTVMFFIList:
-        EnterSequence(std::move(value), region);
-        return false;
-      case kTVMFFIMap:
-      case kTVMFFIDict:
-        EnterMap(std::move(value), region);
-        return false;
       default:
-        if (cell.type_index >= kTVMFFIStaticObjectBegin) {
-          return VisitObject(std::move(value), region, hash);
-        }
+        if (cell.type_index >= kTVMFFIStaticObjectBegin) return false;
         *hash = HashBits(cell);
         return true;
     }
   }
 
-  bool VisitObject(Part&& value, TVMFFIDefRegionKind region, uint64_t* hash) {
-    static const reflection::TypeAttrColumn hooks(reflection::type_attr::kSHash);
-    const TVMFFITypeInfo* type = TVMFFIGetTypeInfo(value.type_index());
-    TVMFFISEqHashKind kind = RequireStructuralKind(type);
-    if (const uint64_t* known = done_.Find(value.object())) {
-      *hash = *known;
-      return true;
+  // Hashes a value that has parts. True: *hash is its hash; most nodes of a tree are its last ones
+  // and need no frame. False: a frame was pushed, and *next is the part of it to visit.
+  bool Visit(Next* next, uint64_t* hash) {
+    switch (next->value.type_index()) {
+      case kTVMFFIArray:
+      case kTVMFFIList:
+        return VisitSequence(next, hash);
+      case kTVMFFIMap:
+      case kTVMFFIDict:
+        return VisitMap(next, hash);
+      default:
+        return VisitObject(next, hash);
     }
-    TVMFFIDefRegionKind inner = InnerDefRegion(kind, region);
-    AnyView hook = hooks[type->type_index];
-    if (hook != nullptr) {
-      *hash = HashByHook(hook.cast<Function>(), &value, type->type_key_hash, inner);
-      *hash = Conclude(std::move(value), kind, region, true, *hash);
-      return true;
-    }
-    HashFrame& frame = Push(std::move(value), NodeKind::kFields);
-    frame.hash = type->type_key_hash;
-    frame.kind = kind;
-    frame.region = region;
-    frame.inner_region = inner;
-    frame.fields = FieldCursor(type);
+  }
+
+  bool VisitSequence(Next* next, uint64_t* hash) {
+    static const uint64_t array_hash = TypeKeyHashOf(kTVMFFIArray);
+    static const uint64_t list_hash = TypeKeyHashOf(kTVMFFIList);
+    const auto* seq = static_cast<const SeqBaseObj*>(next->value.object());
+    *hash = StableHashCombine(next->value.type_index() == kTVMFFIArray ? array_hash : list_hash,
+                              seq->size());
+    size_t position = 0;
+    if (HashItems(seq, &position, hash)) return true;
+    HashFrame& frame = Push(std::move(next->value), NodeKind::kSequence);
+    frame.hash = *hash;
+    frame.region = frame.inner_region = next->region;
+    frame.position = position;
+    next->value.Borrow(CellOf(seq->begin()[position - 1]));
     return false;
   }
 
-  uint64_t HashByHook(const Function& hook, Part* value, uint64_t init, TVMFFIDefRegionKind inner) {
+  // The three functions of this kind go on with the parts of a node until one has parts itself,
+  // which counts as visited then; they return false.
+  TVM_FFI_INLINE bool HashItems(const SeqBaseObj* seq, size_t* position, uint64_t* hash) const {
+    const Any* items = seq->begin();
+    size_t size = seq->size();
+    uint64_t all = *hash;
+    for (size_t i = *position; i < size; ++i) {
+      uint64_t item_hash;
+      if (!HashLeaf(CellOf(items[i]), &item_hash)) {
+        *position = i + 1;
+        *hash = all;
+        return false;
+      }
+      all = StableHashCombine(all, item_hash);
+    }
+    *hash = all;
+    return true;
+  }
+
+  bool VisitObject(Next* next, uint64_t* hash) {
+    const StructuralTypes::Facts& facts = types_[next->value.type_index()];
+    const Object* object = next->value.object();
+    if (const uint64_t* known = done_.Find(object)) {
+      *hash = *known;
+      return true;
+    }
+    TVMFFISEqHashKind kind = facts.kind;
+    TVMFFIDefRegionKind inner = InnerDefRegion(kind, next->region);
+    if (TVM_FFI_PREDICT_FALSE(facts.has_hook)) {
+      *hash = HashByHook(facts, &next->value, inner);
+      *hash = Conclude(std::move(next->value), kind, next->region, true, *hash);
+      return true;
+    }
+    *hash = facts.type->type_key_hash;
+    FieldCursor fields(facts.type);
+    Next child;
+    if (HashFields(object, inner, &fields, hash, &child)) {
+      *hash = Conclude(std::move(next->value), kind, next->region, IsReachableAgain(next->value),
+                       *hash);
+      return true;
+    }
+    HashFrame& frame = Push(std::move(next->value), NodeKind::kFields);
+    frame.hash = *hash;
+    frame.kind = kind;
+    frame.region = next->region;
+    frame.inner_region = inner;
+    frame.fields = fields;
+    *next = std::move(child);
+    return false;
+  }
+
+  TVM_FFI_INLINE bool HashFields(const Object* object, TVMFFIDefRegionKind region,
+                                 FieldCursor* fields, uint64_t* hash, Next* next) const {
+    while (const TVMFFIFieldInfo* field = fields->Next()) {
+      Part part(field, object);
+      uint64_t part_hash;
+      if (!HashLeaf(part.cell(), &part_hash)) {
+        *next = {std::move(part), FieldDefRegion(field, region)};
+        return false;
+      }
+      *hash = StableHashCombine(*hash, part_hash);
+    }
+    return true;
+  }
+
+  uint64_t HashByHook(const StructuralTypes::Facts& facts, Part* value, TVMFFIDefRegionKind inner) {
+    Function hook = types_.HookOf(facts);
+    auto init = static_cast<int64_t>(facts.type->type_key_hash);
     value->Own();
     OwnEverything();
     if (!callback_) callback_.emplace(this);
@@ -173,37 +257,55 @@ class StructuralHasher {
         self->is_in_hook_ = was_in_hook;
       }
     } scope{this, std::exchange(hook_region_, inner), std::exchange(is_in_hook_, true)};
-    Any result = callback_->Call<&StructuralHasher::HashPart>(hook, value->view(),
-                                                              static_cast<int64_t>(init));
+    Any result = callback_->Call<&StructuralHasher::HashPart>(hook, value->view(), init);
     return static_cast<uint64_t>(result.cast<int64_t>());
-  }
-
-  void EnterSequence(Part&& node, TVMFFIDefRegionKind region) {
-    uint64_t hash = StableHashCombine(TypeKeyHashOf(node.type_index()),
-                                      static_cast<const SeqBaseObj*>(node.object())->size());
-    HashFrame& frame = Push(std::move(node), NodeKind::kSequence);
-    frame.hash = hash;
-    frame.region = frame.inner_region = region;
   }
 
   // The entries in the order of their key hashes, so that insertion order does not matter. Keys
   // whose hash is not known yet, or not unique, have no such order and their values cannot take
   // part.
-  void EnterMap(Part&& node, TVMFFIDefRegionKind region) {
-    const auto* map = static_cast<const MapBaseObj*>(node.object());
-    uint64_t hash = StableHashCombine(TypeKeyHashOf(node.type_index()), map->size());
-    HashFrame& frame = Push(std::move(node), NodeKind::kMapping);
-    frame.hash = hash;
-    frame.region = frame.inner_region = region;
-    frame.first_entry = frame.position = entries_.size();
+  bool VisitMap(Next* next, uint64_t* hash) {
+    const auto* map = static_cast<const MapBaseObj*>(next->value.object());
+    *hash = StableHashCombine(TypeKeyHashOf(next->value.type_index()), map->size());
+    size_t first = entries_.size();
     for (const auto& [key, value] : *map) {
       uint64_t key_hash;
       if (!HashKey(key, &key_hash)) continue;
       entries_.push_back({key_hash, Part::Borrowed(value)});
       if (is_owning_) entries_.back().value.Own();
     }
-    std::sort(entries_.begin() + static_cast<ptrdiff_t>(frame.first_entry), entries_.end(),
+    std::sort(entries_.begin() + static_cast<ptrdiff_t>(first), entries_.end(),
               [](const Entry& a, const Entry& b) { return a.key_hash < b.key_hash; });
+    size_t position = first;
+    Next child;
+    if (HashEntries(next->region, &position, hash, &child)) {
+      DropEntries(first);
+      return true;
+    }
+    HashFrame& frame = Push(std::move(next->value), NodeKind::kMapping);
+    frame.hash = *hash;
+    frame.region = frame.inner_region = next->region;
+    frame.first_entry = first;
+    frame.position = position;
+    *next = std::move(child);
+    return false;
+  }
+
+  bool HashEntries(TVMFFIDefRegionKind region, size_t* position, uint64_t* hash, Next* next) {
+    while (*position < entries_.size()) {
+      size_t index = (*position)++;
+      uint64_t key_hash = entries_[index].key_hash;
+      *hash = StableHashCombine(*hash, key_hash);
+      while (*position < entries_.size() && entries_[*position].key_hash == key_hash) ++*position;
+      if (*position != index + 1) continue;
+      uint64_t value_hash;
+      if (!HashLeaf(entries_[index].value.cell(), &value_hash)) {
+        *next = {std::move(entries_[index].value), region};
+        return false;
+      }
+      *hash = StableHashCombine(*hash, value_hash);
+    }
+    return true;
   }
 
   bool HashKey(const Any& key, uint64_t* hash) {
@@ -218,6 +320,10 @@ class StructuralHasher {
     return known != nullptr;
   }
 
+  void DropEntries(size_t first) {
+    entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(first), entries_.end());
+  }
+
   HashFrame& Push(Part&& node, NodeKind node_kind) {
     if (is_owning_) node.Own();
     bool is_reachable_again = IsReachableAgain(node);
@@ -230,73 +336,37 @@ class StructuralHasher {
   }
 
   void Pop() {
-    if (frames_.back().node_kind == NodeKind::kMapping) {
-      entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(frames_.back().first_entry),
-                     entries_.end());
-    }
+    if (frames_.back().node_kind == NodeKind::kMapping) DropEntries(frames_.back().first_entry);
     frames_.Pop();
   }
 
-  // Goes on in the topmost frame. True: it is done, *hash is its hash. False: another one was
-  // pushed. A hook may move the stack, so back() is asked for again after every Visit.
-  bool Advance(uint64_t* hash) {
-    switch (frames_.back().node_kind) {
-      case NodeKind::kSequence:
-        return AdvanceSequence(hash);
+  // Goes on in the topmost frame. True: it is done and gone, *hash is its hash. False: *next is the
+  // part of it to visit.
+  bool Advance(Next* next, uint64_t* hash) {
+    HashFrame& top = frames_.back();
+    if (!AdvanceIn(&top, next)) return false;
+    *hash = top.node_kind != NodeKind::kFields ? top.hash
+                                               : Conclude(std::move(top.node), top.kind, top.region,
+                                                          top.is_reachable_again, top.hash);
+    Pop();
+    return true;
+  }
+
+  bool AdvanceIn(HashFrame* top, Next* next) {
+    switch (top->node_kind) {
+      case NodeKind::kSequence: {
+        const auto* seq = static_cast<const SeqBaseObj*>(top->node.object());
+        if (HashItems(seq, &top->position, &top->hash)) return true;
+        next->value.Borrow(CellOf(seq->begin()[top->position - 1]));
+        next->region = top->inner_region;
+        return false;
+      }
       case NodeKind::kMapping:
-        return AdvanceMap(hash);
+        return HashEntries(top->inner_region, &top->position, &top->hash, next);
       case NodeKind::kFields:
-        return AdvanceFields(hash);
+        return HashFields(top->node.object(), top->inner_region, &top->fields, &top->hash, next);
     }
     TVM_FFI_UNREACHABLE();
-  }
-
-  bool AdvanceSequence(uint64_t* hash) {
-    while (true) {
-      HashFrame& top = frames_.back();
-      const auto* seq = static_cast<const SeqBaseObj*>(top.node.object());
-      if (top.position >= seq->size()) break;
-      Part item = Part::Borrowed(seq->begin()[top.position++]);
-      if (!Visit(std::move(item), top.inner_region, hash)) return false;
-      Fold(*hash);
-    }
-    *hash = frames_.back().hash;
-    Pop();
-    return true;
-  }
-
-  bool AdvanceFields(uint64_t* hash) {
-    while (true) {
-      HashFrame& top = frames_.back();
-      const TVMFFIFieldInfo* field = top.fields.Next();
-      if (field == nullptr) break;
-      Part part(field, top.node.object());
-      if (!Visit(std::move(part), FieldDefRegion(field, top.inner_region), hash)) return false;
-      Fold(*hash);
-    }
-    HashFrame& top = frames_.back();
-    *hash = Conclude(std::move(top.node), top.kind, top.region, top.is_reachable_again, top.hash);
-    Pop();
-    return true;
-  }
-
-  bool AdvanceMap(uint64_t* hash) {
-    while (frames_.back().position < entries_.size()) {
-      HashFrame& top = frames_.back();
-      size_t index = top.position;
-      uint64_t key_hash = entries_[index].key_hash;
-      Fold(key_hash);
-      for (++top.position; top.position < entries_.size(); ++top.position) {
-        if (entries_[top.position].key_hash != key_hash) break;
-      }
-      if (top.position != index + 1) continue;
-      Part value = std::move(entries_[index].value);
-      if (!Visit(std::move(value), top.inner_region, hash)) return false;
-      Fold(*hash);
-    }
-    *hash = frames_.back().hash;
-    Pop();
-    return true;
   }
 
   uint64_t Conclude(Part&& node, TVMFFISEqHashKind kind, TVMFFIDefRegionKind region,
@@ -358,6 +428,7 @@ class StructuralHasher {
   TVMFFIDefRegionKind hook_region_ = kTVMFFIDefRegionKindNone;
   uint32_t free_var_count_ = 0;
   uint32_t dag_node_count_ = 0;
+  StructuralTypes types_;
   InlineStack<HashFrame, 8> frames_;
   std::vector<Entry> entries_;
   AddressMap<const Object*, uint64_t> done_;

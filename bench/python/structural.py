@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on whole values, for one implementation of the FFI interface.
+
+    structural.py PEER FOLDER [REPETITIONS]
+
+PEER is ours or reference. Prints one JSON object: {row: best CPU seconds of one run}. A tree has
+10^5 nodes, a document about 10 MB.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import thread_time
+from typing import Any
+
+import peers
+import tvm_ffi
+from tvm_ffi import serialization
+from tvm_ffi.dataclasses import py_class
+
+NODES = 100_000
+FANOUT = 4
+MEGABYTES = 10
+SLOW = 0.05  # seconds; what takes longer is repeated less often
+
+
+@py_class("bench.PyNode", structural_eq="tree")
+class PyNode(tvm_ffi.Object):
+    """A node of a tree, defined in Python."""
+
+    value: int
+    children: Any = None
+
+
+def tree(leaf: Callable[[int], Any], inner: Callable[[int, list[Any]], Any]) -> Any:
+    """Return a tree of NODES nodes, FANOUT children each, numbered."""
+    count = NODES * (FANOUT - 1) // FANOUT
+    level = [leaf(i) for i in range(count)]
+    while len(level) > 1:
+        parts = [level[i : i + FANOUT] for i in range(0, len(level), FANOUT)]
+        level = []
+        for part in parts:
+            level.append(inner(count, part))
+            count += 1
+    return level[0]
+
+
+def trees(node: Any) -> dict[str, Callable[[], Any]]:
+    """Return how to make the trees, by what they are made of."""
+
+    def with_children(i: int, children: list[Any]) -> Any:
+        result = node(i)
+        result.children = tvm_ffi.Array(children)
+        return result
+
+    return {
+        "arrays": lambda: tree(
+            lambda i: tvm_ffi.Array([i]), lambda _, children: tvm_ffi.Array(children)
+        ),
+        "reflected objects": lambda: tree(node, with_children),
+        "objects defined in Python": lambda: tree(
+            PyNode, lambda i, children: PyNode(i, tvm_ffi.Array(children))
+        ),
+        "maps": lambda: tree(
+            lambda i: tvm_ffi.Map({"value": i}),
+            lambda _, children: tvm_ffi.Map({f"k{i}": c for i, c in enumerate(children)}),
+        ),
+        "dicts": lambda: tree(
+            lambda i: tvm_ffi.Dict({"value": i}),
+            lambda _, children: tvm_ffi.Dict({f"k{i}": c for i, c in enumerate(children)}),
+        ),
+    }
+
+
+def document(item: Callable[[int], Any]) -> str:
+    """Return a JSON array of items, of about the size asked for."""
+    sample = len(json.dumps([item(i) for i in range(1000)])) / 1000
+    return json.dumps([item(i) for i in range(int(MEGABYTES * 1e6 / sample))])
+
+
+def nested(i: int) -> Any:
+    value: Any = i
+    for level in range(12):
+        value = {f"level {level}": value, "flag": level % 2 == 0}
+    return value
+
+
+DOCUMENTS = {
+    "mixed": lambda i: {
+        "id": i,
+        "name": f"item {i}",
+        "v": [1.5 * i, True, None, "\u00e9\n"],
+        "nest": {"a": {"b": i}},
+    },
+    "integers": lambda i: [i, -i, i * 1_000_003, i % 10],
+    "floats": lambda i: [i / 7, -i * 1e-9, i * 1.5e20, i + 0.25],
+    "plain strings": lambda i: [f"the quick brown fox {i} jumps over the lazy dog", "ab", ""],
+    "strings with escapes": lambda i: f'line {i}\n\ttab "quoted" \\path\\ \u00e9 \u4f60 \U0001f600',
+    "nested objects": nested,
+}
+
+
+def best(run: Callable[[], Any], repetitions: int) -> float:
+    """CPU time, of the fastest run: what the machine does when it is left alone."""
+    found = float("inf")
+    for number in range(repetitions):
+        begin = thread_time()
+        result = run()
+        found = min(found, thread_time() - begin)
+        del result
+        if found > SLOW and number >= repetitions // 5:
+            break
+    return found
+
+
+def rows(peer: Any) -> dict[str, Callable[[], Callable[[], Any]]]:
+    """Return, for every row, what makes its values and returns what is to be timed."""
+    equal = tvm_ffi.get_global_func("ffi.StructuralEqual")
+    digest = tvm_ffi.get_global_func("ffi.StructuralHash")
+    copy = tvm_ffi.get_global_func("ffi.DeepCopy")
+    parse = tvm_ffi.get_global_func("ffi.json.Parse")
+    write = tvm_ffi.get_global_func("ffi.json.Stringify")
+    result: dict[str, Callable[[], Callable[[], Any]]] = {}
+
+    def add(title: str, make: Callable[[], Any], run: Callable[[Any], Any]) -> None:
+        def prepare() -> Callable[[], Any]:
+            value = make()
+            return lambda: run(value)
+
+        result[title] = prepare
+
+    for kind, make in trees(peer.Node).items():
+        pair = lambda make=make: (make(), make())  # noqa: E731
+        add(f"structural equal, {kind}", pair, lambda two: equal(*two, False, False))
+        add(f"structural hash, {kind}", make, lambda one: digest(one, False, False))
+        add(f"deep copy, {kind}", make, copy)
+        add(
+            f"graph written and read, {kind}",
+            make,
+            lambda one: serialization.from_json_graph_str(serialization.to_json_graph_str(one)),
+        )
+    for kind, item in DOCUMENTS.items():
+        text = lambda item=item: document(item)  # noqa: E731
+        add(f"JSON parsed and written, {kind}", text, lambda one: write(parse(one), None))
+    return result
+
+
+def main() -> None:
+    peer = peers.load(sys.argv[1], Path(sys.argv[2]))
+    repetitions = int(sys.argv[3]) if len(sys.argv) > 3 else 20
+    wanted = os.environ.get("BENCH_ROWS", "")
+    times = {}
+    for title, prepare in rows(peer).items():
+        if wanted not in title:
+            continue
+        run = prepare()
+        run()
+        gc.collect()
+        gc.disable()
+        times[title] = best(run, repetitions)
+        gc.enable()
+    print(json.dumps(times))
+
+
+if __name__ == "__main__":
+    main()
