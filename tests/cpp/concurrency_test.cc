@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../src/tie/adopted_table.h"
 #include "core_objects.h"
 #include "reflected_object.h"
 
@@ -514,6 +515,52 @@ TEST(Concurrency, InitOnceRunsOnceForAll) {
     });
     EXPECT_EQ(deinits, 1);
     EXPECT_EQ(handle, nullptr);
+  }
+}
+
+// Objects that one thread adopts and another lets die, and one object that all adopt at once.
+TEST(Concurrency, AdoptedObjectsHaveASlotEachWhoeverLetsThemDie) {
+  static constexpr tether::TieFrontend kFrontend{[](tether::TieSlot*) -> void* { return nullptr; },
+                                                 [](void*) {}};
+  using Old = TVMFFIObject;
+  auto make = [] {
+    Old* object = static_cast<Old*>(std::calloc(1, sizeof(Old)));
+    object->combined_ref_count = details::kCombinedRefCountBothOne;
+    object->type_index = 128;
+    object->deleter = [](void* self, int flags) {
+      if (flags & kTVMFFIObjectDeleterFlagBitMaskWeak) std::free(self);
+    };
+    return object;
+  };
+  const auto* table = static_cast<const tether::AdoptedTable*>(
+      Function::GetGlobalRequired("ffi.tether.AdoptedTable")().cast<void*>());
+  size_t before = table->size();
+  constexpr size_t kObjects = 2000;
+  std::vector<Old*> objects[kThreads];
+  for (int round = 0; round < 10; ++round) {
+    Old* common = make();
+    tether::TieSlot* slots[kThreads];
+    InParallel([&](int i) {
+      slots[i] = table->adopt(common, &kFrontend);
+      for (size_t k = 0; k < kObjects; ++k) {
+        objects[i].push_back(make());
+        EXPECT_NE(table->adopt(objects[i].back(), &kFrontend), nullptr);
+      }
+    });
+    EXPECT_EQ(std::count(slots, slots + kThreads, slots[0]), kThreads);
+    EXPECT_EQ(table->size(), before + kThreads * kObjects + 1);
+    std::set<uint32_t> numbers{common->__padding};
+    for (const std::vector<Old*>& some : objects) {
+      for (Old* object : some) numbers.insert(object->__padding);
+    }
+    EXPECT_EQ(numbers.size(), kThreads * kObjects + 1);
+    InParallel([&](int i) {
+      std::vector<Old*>& neighbours = objects[(i + 1) % kThreads];
+      for (Old* object : neighbours) TVMFFIObjectDecRef(object);
+      neighbours.clear();
+    });
+    TVMFFIObjectDecRef(common);
+    EXPECT_EQ(table->size(), before);
   }
 }
 

@@ -340,7 +340,7 @@ TEST_F(TieTest, OverAlignedStorageIsRefused) {
   EXPECT_THROW(TieA::Allocate(SIZE_MAX - 8, 8, 64, nullptr), std::bad_alloc);
 }
 
-// The lock of the table must be free in a child, whoever held it at the moment of fork().
+// The locks of the table must be free in a child, whoever held it at the moment of fork().
 TEST_F(TieTest, AForkedChildCanAdopt) {
   std::atomic<bool> stop{false};
   std::thread busy([&] {
