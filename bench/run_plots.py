@@ -20,6 +20,7 @@ import rows
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 
+RANDOM = "all at random"
 SHOWN = ("ours", "nanobind", "pybind11", "cython", "pyo3", "reference")
 NAMES = {
     "ours": "Tether",
@@ -72,15 +73,13 @@ def save(figure: Any, name: str) -> None:
 def finish(figure: Any, axes: Any, data: dict[str, Any], title: str, below: str, name: str) -> None:
     """Title, legend under it, date and versions at the bottom."""
     handles, labels = axes.get_legend_handles_labels()
-    columns = len(labels) if len(labels) <= 6 else 4
-    lines = -(-len(labels) // columns)
-    axes.set_title(title, fontsize=13, pad=18 + 16 * lines)
+    axes.set_title(title, fontsize=13, pad=34)
     axes.legend(
         handles,
         labels,
         loc="lower center",
         bbox_to_anchor=(0.5, 1.0),
-        ncols=columns,
+        ncols=len(labels),
         fontsize=9,
         frameon=False,
         columnspacing=1.2,
@@ -129,7 +128,7 @@ def bars(plt: Any, data: dict[str, Any], numbers: Any, title: str, unit: str, na
         axes.barh(places, values, height, label=NAMES.get(peer, peer), color=COLOURS[peer])
         if peer == "ours":
             for place, value in zip(places, values, strict=True):
-                text = f" {value:.0f}" if value >= 20 else f" {value:.2g}"
+                text = f" {value:.0f}" if value >= 20 else f" {value:.2f}"
                 axes.text(value, place, text, va="center", fontsize=7, color=COLOURS["ours"])
     middle = (len(peers) - 1) * height / 2
     axes.set_yticks([line + middle for line in range(len(keys))])
@@ -158,29 +157,39 @@ def plot_rows(plt: Any, data: dict[str, Any]) -> None:
 
 
 def plot_flat(plt: Any, data: dict[str, Any]) -> None:
-    """Growth over 10^3 objects, ours beside the floor: all operations, and the two sweeps."""
-    sizes, floor = data["flat"].get("ours"), data["flat"].get("floor")
+    """Left, what stays flat: growth over 10^3 objects. Right, what the caches of the machine do."""
+    sizes = data["flat"].get("ours")
     if not sizes:
         return
-    figure, axes = plt.subplots(figsize=(8, 4.5))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
     first = next(iter(sizes))
     numbers = [int(size) for size in sizes]
     for key in sizes[first]:
-        label = key.replace("`", "")
-        growth = [sizes[size][key] / sizes[first][key] for size in sizes]
-        (line,) = axes.plot(numbers, growth, "o-", label=label, markersize=4)
-        if floor and "random" in key:
-            growth = [floor[size][key] / floor[first][key] for size in sizes]
-            colour = line.get_color()
-            axes.plot(numbers, growth, "x--", label=f"{label}, C floor", color=colour)
-    axes.axhline(1.5, color="black", linewidth=0.8, linestyle=":")
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel(f"time per operation, multiple of that at {int(first)}")
-    plain(axes)
-    axes.xaxis.set_major_locator(plt.FixedLocator(numbers))
-    axes.xaxis.set_minor_locator(plt.NullLocator())
-    axes.set_xticklabels([f"$10^{len(size) - 1}$" for size in sizes])
-    finish(figure, axes, data, "Time while many objects live", "live objects and wrappers", "flat")
+        if key != RANDOM:
+            growth = [sizes[size][key] / sizes[first][key] for size in sizes]
+            left.plot(numbers, growth, "o-", label=key.replace("`", ""), markersize=4)
+    left.axhline(1.5, color="black", linewidth=0.8, linestyle=":")
+    left.set_ylim(0, 2.6)
+    left.set_ylabel(f"time per operation, multiple of that at {int(first)}")
+    left.set_title("Tether: a working set, and all in turn", fontsize=11)
+    for peer in ("ours", "adopted", "floor", "reference"):
+        found = data["flat"].get(peer, {})
+        times = [found[size].get(RANDOM) if size in found else None for size in sizes]
+        if all(times):
+            label = NAMES.get(peer, peer)
+            right.plot(numbers, times, "o-", label=label, color=COLOURS[peer], markersize=4)
+    right.set_ylim(bottom=0)
+    right.set_ylabel("ns per fetch")
+    right.set_title("c[i] at random: cache misses of the machine", fontsize=11)
+    for axes in (left, right):
+        axes.set_xscale("log")
+        axes.set_xticks(numbers, [f"$10^{len(size) - 1}$" for size in sizes])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8, loc="upper left", ncols=2 if axes is left else 1, frameon=False)
+        axes.set_xlabel("live objects and wrappers")
+    figure.supxlabel(caption(data, []), fontsize=8, color="#444444")
+    save(figure, "flat")
 
 
 def plot_threads(plt: Any, data: dict[str, Any]) -> None:

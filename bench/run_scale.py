@@ -141,7 +141,7 @@ def page(data: dict[str, Any]) -> str:
         "one, in the order in which they were made; *all at random* picks 10^5 of them, so that",
         "with many objects nearly every step misses the caches: the growth of the floor is that of",
         "the machine. The floor's objects are one block of memory each, ours two, a native object",
-        "and a Python object, so a step at random misses twice.",
+        "and a Python object, so a step at random misses once more.",
     ]
     for name, sizes in data["flat"].items():
         lines += flat_table(name, sizes)
