@@ -96,6 +96,12 @@ def circumstances(ready: dict[str, build.Peer], missing: dict[str, str]) -> dict
     }
 
 
+def columns(data: dict[str, Any], *without: str) -> list[str]:
+    """Return the peers of a table; those that could not be measured have gaps in it."""
+    known = {**data["peers"], **data["missing"]}
+    return [name for name in build.PREPARE if name in known and name not in without]
+
+
 def heading(data: dict[str, Any]) -> list[str]:
     lines = [
         f"{data['date']}, CPython {data['python']}, g++ {data['compiler']}, {data['cpu']}.",

@@ -90,14 +90,14 @@ def table(title: str, peers: list[str], cell: Any, targets: bool) -> list[str]:
     return lines
 
 
-def behaviour_table(answers: dict[str, dict[str, str]]) -> list[str]:
+def behaviour_table(peers: list[str], answers: dict[str, dict[str, str]]) -> list[str]:
     lines = [
         "",
-        f"| behaviour | {' | '.join(map(label, answers))} |",
-        "|---|" + "---|" * len(answers),
+        f"| behaviour | {' | '.join(map(label, peers))} |",
+        "|---|" + "---|" * len(peers),
     ]
     for probe in behaviour.PROBES:
-        cells = [answers[name].get(probe.__name__, "-") for name in answers]
+        cells = [answers.get(name, {}).get(probe.__name__, "-") for name in peers]
         lines.append(f"| {(probe.__doc__ or '').rstrip('.')} | {' | '.join(cells)} |")
     return lines
 
@@ -105,8 +105,8 @@ def behaviour_table(answers: dict[str, dict[str, str]]) -> list[str]:
 def page(data: dict[str, Any]) -> str:
     lines = ["# Python: ours and its peers side by side", "", *report.heading(data)]
     lines += ["", "Promises, tried out with each peer's defaults."]
-    lines += behaviour_table(data["behaviour"])
-    timed = [name for name in data["peers"] if name != "floor"]
+    timed = report.columns(data, "floor")
+    lines += behaviour_table(timed, data["behaviour"])
     lines += ["", "CPU time as a multiple of the floor's, measured in turns in one process."]
     lines += table(
         "operation", timed, lambda p, k: data["time"].get(p, {}).get(k, {}).get("ratio"), True
@@ -115,7 +115,7 @@ def page(data: dict[str, Any]) -> str:
         lines += ["", "Instructions per operation."]
         lines += table(
             "operation",
-            list(data["peers"]),
+            report.columns(data),
             lambda p, k: data["instructions"].get(p, {}).get(k),
             False,
         )

@@ -83,11 +83,14 @@ def flat_times(peers: dict[str, build.Peer], repeat: int, budget: Budget) -> dic
     return found
 
 
-def transposed(title: str, keys: tuple[str, ...], data: dict[str, Any], digits: int) -> list[str]:
-    heads = [label(name) for name in data]
+def transposed(
+    title: str, keys: tuple[str, ...], peers: list[str], data: dict[str, Any], digits: int
+) -> list[str]:
+    heads = [label(name) for name in peers]
     lines = ["", f"| {title} | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
     for key in keys:
-        cells = [f"{data[name][key]:.{digits}f}" if key in data[name] else "-" for name in data]
+        found = [data.get(name, {}).get(key) for name in peers]
+        cells = ["-" if number is None else f"{number:.{digits}f}" for number in found]
         lines.append(f"| {key} | {' | '.join(cells)} |")
     return lines
 
@@ -110,6 +113,7 @@ def flat_table(name: str, sizes: dict[str, dict[str, float]]) -> list[str]:
 
 
 def page(data: dict[str, Any]) -> str:
+    native = report.columns(data, "floor")
     lines = [
         "# Very many objects",
         "",
@@ -121,19 +125,19 @@ def page(data: dict[str, Any]) -> str:
         "",
         "Resident bytes per object; *dropped wrapper*: what stays when Python has let go, *left*:",
         "when the native objects are gone, too.",
-        *transposed("bytes", BYTES, data["million"], 0),
+        *transposed("bytes", BYTES, native, data["million"], 0),
         "",
         "Nanoseconds per object.",
-        *transposed("ns", NANOSECONDS, data["million"], 1),
+        *transposed("ns", NANOSECONDS, native, data["million"], 1),
         "",
         "Milliseconds per full collection.",
-        *transposed("ms", MILLISECONDS, data["million"], 1),
+        *transposed("ms", MILLISECONDS, native, data["million"], 1),
         "",
         "Milliseconds from the end of the script to the end of the process: with nothing, with",
         "10^6 objects that native code keeps and Python has never seen (*objects*), with 10^6 that",
         "native code keeps and Python has fetched and dropped (*dropped*), and with 10^6 that a",
         "list of Python's has as well (*live*).",
-        *transposed("ms", EXITS, in_ms(data["exit"]), 0),
+        *transposed("ms", EXITS, report.columns(data), in_ms(data["exit"]), 0),
         "",
         "## Time of an operation while N objects and their wrappers live",
         "",

@@ -58,7 +58,8 @@ def when(data: dict[str, Any]) -> str:
 
 def summary() -> list[str]:
     data = read("python")
-    counts, known = data["instructions"], {**data["peers"], **data["missing"]}
+    counts, known = data["instructions"], dict(data["peers"])
+    known.update({n: f"{n}: not measured ({why})" for n, why in data["missing"].items()})
     others = "; ".join(known[name] for name in OTHERS if name in known)
     heads = ["Tether, instructions", *OTHERS.values()]
     heads += [f"time of {name}" for name in OTHERS.values()]
@@ -101,7 +102,8 @@ def scale_lines() -> list[str]:
         cells = [number(million[name].get(key), f".{digits}f") for name in names]
         lines.append(f"| {title} | {' | '.join(cells)} |")
     for title, key in (("dropped", "dropped"), ("live", "live")):
-        cells = [number(1e3 * exits[n][key] if n in exits else None, ".0f") for n in names]
+        found = [exits.get(name, {}).get(key) for name in names]
+        cells = ["-" if seconds is None else f"{seconds * 1e3:.0f}" for seconds in found]
         lines.append(f"| interpreter exit with all of them {title}, ms | {' | '.join(cells)} |")
     sizes = flat.get("ours", {})
     if len(sizes) > 1:
