@@ -18,13 +18,11 @@ export BENCH_BEGIN
 PARTS=(
   "30 run_python.py"
   "10 run_threads.py gil"
-  "12 run_threads.py free"
   "30 run_scale.py"
   "7 run_package.py"
   "4 run_tensors.py"
   "12 run_core.py"
 )
-
 failed=()
 
 # The time of a part: what is left, by weight, among it and those after it.
@@ -44,8 +42,16 @@ measure_all() {
 }
 
 step "setup" scripts/setup.sh bench
+# Beside the peers: much of both keeps only one core busy.
+scripts/freethreaded_python.sh >/dev/null &
+interpreter=$!
 step "build: this tree and its peers" "$PYTHON" bench/run_python.py --prepare
-step "build: for a free-threaded interpreter" "$PYTHON" bench/run_threads.py free --prepare
+if wait $interpreter; then
+  step "build: for a free-threaded interpreter" "$PYTHON" bench/run_threads.py free --prepare
+  PARTS+=("12 run_threads.py free")
+else
+  echo "threads without the interpreter lock are not measured, the reason is above"
+fi
 measure_all
 step "pictures" "$PYTHON" bench/run_plots.py
 step "tables of README.md and docs" "$PYTHON" bench/write_tables.py
