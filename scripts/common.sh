@@ -101,3 +101,16 @@ report_skipped() {
   printf '<testsuite><testcase name="%s"><skipped message="%s"/></testcase></testsuite>\n' \
     "$1" "$2" >"$REPORTS/$1.xml"
 }
+
+# test_environment VERSION INTERPRETER: .cache/venv-VERSION with the test tools, made once. Wheels only:
+# what has none for this interpreter is taken in an older version, or, numpy, left out.
+test_environment() {
+  local home=.cache/venv-$1
+  [ ! -e "$home/ready" ] || return 0
+  rm -rf "$home"
+  "$2" -m venv "$home" || return 1
+  local pip=("$home/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all:)
+  "${pip[@]}" 'pytest>=8' 'hypothesis>=6.100' || return 1
+  "${pip[@]}" numpy || echo "python $1: no numpy for this interpreter; the tests that need it skip"
+  touch "$home/ready"
+}

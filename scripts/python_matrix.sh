@@ -34,23 +34,10 @@ usable='import os, sys, sysconfig, ensurepip
 header = os.path.join(sysconfig.get_path("include"), "Python.h")
 sys.exit("%d.%d" % sys.version_info[:2] != sys.argv[1] or not os.path.exists(header))'
 
-# environment VERSION INTERPRETER: a virtual environment with the test tools, made once. Wheels only:
-# what has none for this interpreter is taken in an older version, or, numpy, left out.
-environment() {
-  local home=.cache/venv-$1
-  [ ! -e "$home/ready" ] || return 0
-  rm -rf "$home"
-  "$2" -m venv "$home" || return 1
-  local pip=("$home/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all:)
-  "${pip[@]}" 'pytest>=8' 'hypothesis>=6.100' || return 1
-  "${pip[@]}" numpy || echo "python $1: no numpy for this interpreter; the tests that need it skip"
-  touch "$home/ready"
-}
-
 # run_on VERSION INTERPRETER
 run_on() {
   local version=$1 begin=$SECONDS
-  if ! environment "$version" "$2"; then
+  if ! test_environment "$version" "$2"; then
     skip "$version" "the test tools could not be installed"
     return 0
   fi

@@ -112,8 +112,10 @@ void DeallocWrapper(PyObject* self);
 
 // Lets instances of a class that adds nothing to a wrapper die in DeallocWrapper itself, without
 // the detour through CPython's general way for Python classes. Subclasses find it there as their
-// base's.
+// base's. With the lock of the class table held: threads that make the first object of a type may
+// come here with one class.
 void InstallDealloc(PyTypeObject* cls) {
+  if (cls->tp_dealloc == DeallocWrapper) return;
   bool by_cpython = (cls->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && cls->tp_finalize != nullptr;
   if (by_cpython && !IsFunctionClass(cls) && !HasState(cls)) cls->tp_dealloc = DeallocWrapper;
 }
@@ -147,7 +149,7 @@ inline void Runtime::OnDormant(Wrapper* w) {
   counters.dormant.Add(1);
 #ifndef Py_DEBUG
   PyTypeObject* type = Py_TYPE(AsObject(w));
-  if (w->weakrefs != nullptr || (!DiesByHand(type) && HasState(type))) return;
+  if (HasWeakRefs(w) || (!DiesByHand(type) && HasState(type))) return;
   TVMFFIObject* h = tie::ObjectOf(w->handle.load(std::memory_order_relaxed));
   if (TVM_FFI_PREDICT_TRUE(!CanBeEmptied(h->type_index))) {
     PyObject_GC_UnTrack(AsObject(w));
@@ -198,13 +200,13 @@ std::atomic<PyTypeObject*>* ClassPlace(size_t i) {
 
 void SetClassOfIndex(int32_t type_index, PyTypeObject* cls) {
   Py_XINCREF(cls);
-  if (cls != nullptr) {
-    InstallDealloc(cls);
-    InstallFieldAccess(cls);
-  }
   PyTypeObject* old;
   {
     std::lock_guard<ShortLock> guard(class_table_lock);
+    if (cls != nullptr) {
+      InstallDealloc(cls);
+      InstallFieldAccess(cls);
+    }
     old = ClassPlace(static_cast<size_t>(type_index))->exchange(cls, std::memory_order_acq_rel);
   }
   // Without the GIL another thread may have just read it: a class that was replaced stays.
@@ -396,7 +398,7 @@ void DeallocWrapper(PyObject* self) {
   if (type->tp_dealloc == DeallocWrapper && LivesOn(self)) return;
   Unhide(w);
   PyObject_GC_UnTrack(self);
-  if (w->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
+  if (HasWeakRefs(w)) PyObject_ClearWeakRefs(self);
   Engine::Discard(w);
   if (IsFunctionClass(type)) ClearFunctionWrapper(reinterpret_cast<FunctionWrapper*>(self));
   class_counts.Add(type, -1);

@@ -53,6 +53,11 @@ struct FunctionWrapper {
 inline Wrapper* AsWrapper(PyObject* obj) { return reinterpret_cast<Wrapper*>(obj); }
 inline PyObject* AsObject(Wrapper* w) { return reinterpret_cast<PyObject*>(w); }
 
+// Acquire: the last one may have just died on another thread, which wrote this list.
+inline bool HasWeakRefs(Wrapper* w) {
+  return __atomic_load_n(&w->weakrefs, __ATOMIC_ACQUIRE) != nullptr;
+}
+
 // The extension's types; set once at import.
 struct Types {
   PyTypeObject* object;     // CObject

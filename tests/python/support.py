@@ -7,6 +7,7 @@ import ctypes
 import gc
 import itertools
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -234,9 +235,9 @@ class NativeClient:
 def build_native_client(directory: Path) -> str:
     """Compile native_client.c and return the path of the library."""
     output = directory / "native_client.so"
-    compiler = os.environ.get("CC", "cc")
     library = libinfo.find_libtvm_ffi()
-    command = [compiler, "-shared", "-fPIC", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror"]
+    command = shlex.split(os.environ.get("CC", "cc"))
+    command += ["-shared", "-fPIC", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror"]
     command += [
         f"-I{libinfo.find_include_path()}",
         str(Path(__file__).with_name("native_client.c")),
