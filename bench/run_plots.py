@@ -205,6 +205,9 @@ def plot_threads(plt: Any, data: dict[str, Any]) -> None:
         values = [many / one if many and one else 0 for many, one in pairs]
         places = [line + position * height for line in range(len(keys))]
         axes.barh(places, values, height, label=NAMES.get(peer, peer), color=COLOURS[peer])
+        for place, value in zip(places, values, strict=True):
+            if not value:  # too few undisturbed rounds
+                axes.text(0.01, place, "not measured", va="center", fontsize=6, color=COLOURS[peer])
     axes.set_yticks([line + 0.4 - height / 2 for line in range(len(keys))])
     axes.set_yticklabels(keys, fontsize=10)
     axes.invert_yaxis()
