@@ -2,7 +2,7 @@
 """Pictures of the tables: reads bench/results/*.json, writes SVG files beside them.
 
 Runs in an environment with matplotlib; `python bench/run_plots.py` makes it (.cache/bench/plots)
-and starts itself there.
+and starts itself there; with `--prepare` it only makes it.
 """
 
 from __future__ import annotations
@@ -243,6 +243,8 @@ def main() -> None:
         python = build.environment("plots", "matplotlib==3.11.2")
     except build.Unavailable as reason:
         print(f"no pictures: {reason}", file=sys.stderr)
+        return
+    if "--prepare" in sys.argv:
         return
     sys.exit(subprocess.run([python, __file__, "--here"], check=False).returncode)
 

@@ -46,6 +46,7 @@ step "setup" scripts/setup.sh bench
 scripts/freethreaded_python.sh >/dev/null &
 interpreter=$!
 step "build: this tree and its peers" "$PYTHON" bench/run_python.py --prepare
+step "environment of the pictures" "$PYTHON" bench/run_plots.py --prepare
 if wait $interpreter; then
   step "build: for a free-threaded interpreter" "$PYTHON" bench/run_threads.py free --prepare
   PARTS+=("12 run_threads.py free")
