@@ -49,27 +49,6 @@ __all__ = ["Array", "Dict", "List", "Map"]
 
 MISSING = core.MISSING
 
-# These are short, and holding the GIL keeps one thread's change apart from another one's read.
-for _function in (
-    _ffi_api.Array,
-    _ffi_api.ArrayContains,
-    _ffi_api.DeepCopy,
-    _ffi_api.Dict,
-    _ffi_api.DictClear,
-    _ffi_api.DictErase,
-    _ffi_api.List,
-    _ffi_api.ListClear,
-    _ffi_api.ListContains,
-    _ffi_api.ListEraseRange,
-    _ffi_api.ListInsert,
-    _ffi_api.ListReplaceSlice,
-    _ffi_api.ListReverse,
-    _ffi_api.Map,
-    _ffi_api.RecursiveEq,
-    _ffi_api.RecursiveHash,
-):
-    _function.release_gil = False  # type: ignore[attr-defined]
-
 
 # ---- sequences ----------------------------------------------------------------------------------
 

@@ -505,6 +505,13 @@ void ReadMetadata(PyObject* function, std::string_view metadata) {
   reinterpret_cast<FunctionWrapper*>(function)->release_gil = release;
 }
 
+// What the library itself does to its arguments keeps the GIL: it looks into objects that other
+// Python threads may change. Not so modules, which run code of others, and that may wait for a
+// thread that wants the GIL.
+bool LooksIntoArguments(std::string_view name) {
+  return name.substr(0, 4) == "ffi." && name.substr(4, 6) != "Module";
+}
+
 // The wrapper of a global function; a new one starts as its registration says.
 PyObject* WrapGlobal(TVMFFIObject* h, PyObject* name) {
   static const auto* get_metadata =
@@ -518,6 +525,9 @@ PyObject* WrapGlobal(TVMFFIObject* h, PyObject* name) {
   return Guarded([&]() -> PyObject* {
     TVMFFIByteArray bytes;
     if (!Utf8(name, &bytes)) return nullptr;
+    if (LooksIntoArguments({bytes.data, bytes.size})) {
+      reinterpret_cast<FunctionWrapper*>(function.get())->release_gil = false;
+    }
     auto metadata = (*get_metadata)(ffi::String(bytes.data, bytes.size)).cast<ffi::String>();
     ReadMetadata(function.get(), std::string_view(metadata.data(), metadata.size()));
     return function.release();

@@ -7,11 +7,15 @@ same code races for real.
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import random
 import sys
 import threading
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import tvm_ffi
@@ -252,6 +256,38 @@ def test_p8_dict_mutation_keeps_the_dict_whole(threads: int) -> None:
 
     run_threads(threads, body)
     assert len(table) == 1 + 8 * threads
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        repr,
+        pickle.dumps,
+        copy.deepcopy,
+        hash,
+        tvm_ffi.structural_hash,
+        lambda box: tvm_ffi.structural_equal(box, box),
+        lambda box: tvm_ffi.serialization.to_json_graph_str(box),
+    ],
+    ids=["repr", "pickle", "deepcopy", "hash", "structural hash", "structural equal", "JSON"],
+)
+def test_p8_looking_into_a_container_that_changes(look: Callable[[Any], object]) -> None:
+    """What walks a structure in C++ keeps the changes of other threads out."""
+    items, table = tvm_ffi.List(), tvm_ffi.Dict()
+
+    def body(i: int) -> None:
+        for step in range(scaled(1000)):
+            if i % 2:
+                look(items)
+                look(table)
+                continue
+            for key in range(50):
+                items.append(f"text {key} of thread {i}, long enough for a string of its own")
+                table[key] = f"text {step} of thread {i}, long enough for a string of its own"
+            items.clear()
+            table.clear()
+
+    run_threads(4, body)
 
 
 @pytest.mark.parametrize("threads", THREADS)
