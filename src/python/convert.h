@@ -49,7 +49,11 @@ class Arguments {
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
   ~Arguments() {
-    if (TVM_FFI_PREDICT_FALSE(holds_something_)) LetGo();
+    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGo();
+  }
+  // At once, where the call has succeeded: no exception is pending, and this thread is attached.
+  void LetGoAfterSuccess() {
+    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGoOfAll();
   }
 
   // False with an error set.
@@ -70,7 +74,13 @@ class Arguments {
   }
 
   // For conversions: keep a value or a Python object until the call is over.
-  void Keep(TVMFFIAny owned);
+  void Keep(TVMFFIObject* owned) {
+    if (TVM_FFI_PREDICT_FALSE(num_kept_ == kInlineKept)) return KeepMore(owned);
+    kept_[num_kept_++] = owned;
+  }
+  void Keep(const TVMFFIAny& owned) {
+    if (owned.type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin) Keep(owned.v_obj);
+  }
   void Keep(Ref obj);
   // A slot the callee may take `w`'s object from; what it leaves goes back to `w`. NULL with an
   // error set.
@@ -81,23 +91,38 @@ class Arguments {
     TVMFFIObject* object;
     Ref wrapper;
   };
+  // What few calls have.
+  struct Rest {
+    TVMFFIAny* data = nullptr;  // of more arguments than there is room for in here
+    std::vector<TVMFFIObject*> values;
+    std::vector<Ref> objects;
+    std::vector<std::unique_ptr<Moved>> moved;
+    ~Rest();
+  };
+  bool HoldsSomething() const { return num_kept_ != 0; }
+  Rest* MutableRest() {
+    if (rest_ == nullptr) rest_ = new Rest();
+    if (num_kept_ == 0) Keep(static_cast<TVMFFIObject*>(nullptr));  // says that there is something
+    return rest_;
+  }
   bool ReserveMore(Py_ssize_t n);
+  void KeepMore(TVMFFIObject* owned);
   void LetGo();
-  void LetGoOfAll();
+  void LetGoOfAll();  // in function.cc: what SetCallable made is used again
+  void LetGoOfRest();
 
+  // Small, because nested lists have one of these on the stack for every level.
   static constexpr int32_t kInline = 8;
+  static constexpr int32_t kInlineKept = 4;
   TVMFFIAny inline_[kInline];
   TVMFFIAny* data_ = inline_;
   int32_t capacity_ = kInline;
   int32_t size_ = 0;
-  bool holds_something_ = false;  // anything below
-  bool has_kept_value_ = false;
-  TVMFFIAny kept_value_;  // the first kept value needs no allocation
+  int32_t num_kept_ = 0;
+  Rest* rest_ = nullptr;
   CallContext* context_ = nullptr;
+  TVMFFIObject* kept_[kInlineKept];
   CallContext context_storage_;
-  std::vector<TVMFFIAny>* more_values_ = nullptr;
-  std::vector<Ref>* kept_objects_ = nullptr;
-  std::vector<std::unique_ptr<Moved>>* moved_ = nullptr;
 };
 
 // Converts a value of the type it is for. False with an error set.
@@ -116,8 +141,9 @@ inline RecentSetter* RecentSetterOf(PyTypeObject* type) {
   return &recent_setters[(reinterpret_cast<uintptr_t>(type) >> 5) % kRecentSetters];
 }
 
-// For classes of wrappers that need nothing else.
+// For classes of wrappers that need nothing else, and for Python callables.
 bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetCallable(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
 // For a type that is not in that table.
 bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args);
@@ -170,7 +196,7 @@ inline bool StoreWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   TVMFFIObject* h = kFreeThreaded ? HoldHandle(AsWrapper(obj)) : UseHandle(AsWrapper(obj));
   if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
   tie::StoreObject(h, out);
-  if (kFreeThreaded) args->Keep(*out);
+  if (kFreeThreaded) args->Keep(h);
   return true;
 }
 
@@ -224,10 +250,6 @@ inline int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) 
 PyObject* CallableOf(TVMFFIObject* function);
 // A function object around a Python callable. NULL object with an error set.
 ffi::Function MakeCallback(PyObject* callable, const DLPackExchangeAPI* api = nullptr);
-// The same as an owned value, for the arguments of a call. False with an error set.
-bool StoreCallback(PyObject* callable, TVMFFIAny* out);
-// Takes over the last reference to a function made by StoreCallback, if that is what h is.
-bool RecycleCallback(TVMFFIObject* h);
 PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 
 // ---- errors ----

@@ -34,13 +34,7 @@ class PyCallback : public ffi::FunctionObj {
   static int Call(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
     auto* self = static_cast<PyCallback*>(static_cast<ffi::Object*>(handle));
     // A thread that may touch Python may do so while the interpreter shuts down, too.
-    if (TVM_FFI_PREDICT_TRUE(AttachedHere())) return self->CallAttached(args, num_args, result);
-    if (IsFinalizing()) {
-      TVMFFIErrorSetRaisedFromCStr("RuntimeError",
-                                   "a Python function was called while the interpreter shuts down");
-      return -1;
-    }
-    GILGuard gil;
+    if (TVM_FFI_PREDICT_FALSE(!AttachedHere())) return CallDetached(handle, args, num_args, result);
     return self->CallAttached(args, num_args, result);
   }
 
@@ -80,46 +74,72 @@ class PyCallback : public ffi::FunctionObj {
   }
 
  private:
-  int CallAttached(const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) const {
-    if (TVM_FFI_PREDICT_TRUE(Invoke(args, num_args, result))) return 0;
+  TVM_FFI_NO_INLINE static int CallDetached(void* handle, const TVMFFIAny* args, int32_t num_args,
+                                            TVMFFIAny* result) {
+    if (IsFinalizing()) {
+      TVMFFIErrorSetRaisedFromCStr("RuntimeError",
+                                   "a Python function was called while the interpreter shuts down");
+      return -1;
+    }
+    GILGuard gil;
+    return Call(handle, args, num_args, result);
+  }
+
+  TVM_FFI_INLINE int CallAttached(const TVMFFIAny* args, int32_t num_args,
+                                  TVMFFIAny* result) const {
+    constexpr int32_t kInline = 8;
+    // One cell in front is the callee's to use, which spares bound methods a copy.
+    PyObject* stack[kInline + 1];
+    bool done = TVM_FFI_PREDICT_TRUE(num_args <= kInline)
+                    ? InvokeOn(stack + 1, args, num_args, result)
+                    : InvokeOnHeap(args, num_args, result);
+    if (TVM_FFI_PREDICT_TRUE(done)) return 0;
     RaiseToCaller();
     return -1;
   }
 
-  // False with a Python error set.
-  bool Invoke(const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) const {
-    constexpr int32_t kInline = 8;
-    // One cell in front is the callee's to use, which spares bound methods a copy.
-    PyObject* inline_stack[kInline + 1];
-    if (TVM_FFI_PREDICT_TRUE(num_args <= kInline)) {
-      return InvokeOn(inline_stack + 1, args, num_args, result);
-    }
+  // Both: false with a Python error set.
+  TVM_FFI_NO_INLINE bool InvokeOnHeap(const TVMFFIAny* args, int32_t num_args,
+                                      TVMFFIAny* result) const {
     std::vector<PyObject*> stack(static_cast<size_t>(num_args) + 1);
     return InvokeOn(stack.data() + 1, args, num_args, result);
   }
-
-  bool InvokeOn(PyObject** stack, const TVMFFIAny* args, int32_t num_args,
-                TVMFFIAny* result) const {
+  TVM_FFI_INLINE bool InvokeOn(PyObject** stack, const TVMFFIAny* args, int32_t num_args,
+                               TVMFFIAny* result) const {
     int32_t made = 0;
     for (; made < num_args; ++made) {
       stack[made] = ToPython(args[made]);
-      if (stack[made] == nullptr) break;
+      if (TVM_FFI_PREDICT_FALSE(stack[made] == nullptr)) break;
     }
-    Ref value;
-    if (TVM_FFI_PREDICT_TRUE(made == num_args)) {
-      // The function may drop the last reference to itself.
-      Ref callable = Ref::Borrow(callable_);
-      value = Ref::Steal(PyObject_Vectorcall(
-          callable.get(), stack, static_cast<size_t>(num_args) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-          nullptr));
-    }
-    bool done = value && StoreResult(value.get(), result);
+    bool done = made == num_args && CallPython(callable_, stack, num_args, result);
     while (made > 0) {
       PyObject* arg = stack[--made];
       // What C++ lends ends with the call, also where Python kept it.
       if (args[made].type_index == TypeIndex::kTVMFFIDLTensorPtr) EndView(arg);
       Py_DECREF(arg);
     }
+    return done;
+  }
+
+  // As PyObject_Vectorcall does it, which looks up the thread and sees to it that a callee returns
+  // either a value or an error. Functions written in Python do, and are nearly all there is.
+  static PyObject* Vectorcall(PyObject* callable, PyObject* const* args, int32_t num_args) {
+    size_t nargsf = static_cast<size_t>(num_args) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+    if (TVM_FFI_PREDICT_TRUE(PyFunction_Check(callable))) {
+      auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+      return function->vectorcall(callable, args, nargsf, nullptr);
+    }
+    return PyObject_Vectorcall(callable, args, nargsf, nullptr);
+  }
+
+  TVM_FFI_INLINE static bool CallPython(PyObject* callable, PyObject* const* args, int32_t num_args,
+                                        TVMFFIAny* result) {
+    Py_INCREF(callable);  // it may drop the last reference to itself
+    PyObject* value = Vectorcall(callable, args, num_args);
+    Py_DECREF(callable);
+    if (TVM_FFI_PREDICT_FALSE(value == nullptr)) return false;
+    bool done = StoreResult(value, result);
+    Py_DECREF(value);
     return done;
   }
 
@@ -130,7 +150,18 @@ class PyCallback : public ffi::FunctionObj {
     return FromTensorStrict(arg.v_obj, api_);
   }
 
-  static bool StoreResult(PyObject* value, TVMFFIAny* result) {
+  TVM_FFI_INLINE static bool StoreResult(PyObject* value, TVMFFIAny* result) {
+    RecentSetter* recent = RecentSetterOf(Py_TYPE(value));
+    if (recent->type != Py_TYPE(value) || recent->setter != SetWrapper) {
+      return StoreAnyResult(value, result);
+    }
+    TVMFFIObject* h = HoldHandle(AsWrapper(value));
+    if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
+    tie::StoreObject(h, result);
+    return true;
+  }
+
+  TVM_FFI_NO_INLINE static bool StoreAnyResult(PyObject* value, TVMFFIAny* result) {
     Arguments owned;
     TVMFFIAny view;
     if (!ToAnyInline(value, &view, &owned)) return false;
@@ -167,21 +198,36 @@ ffi::Function MakeCallback(PyObject* callable, const DLPackExchangeAPI* api) {
       ffi::ObjectPtr<ffi::FunctionObj>(ffi::make_object<PyCallback>(callable, api)));
 }
 
-bool StoreCallback(PyObject* callable, TVMFFIAny* out) {
+namespace {
+
+// NULL with an error set.
+TVM_FFI_NO_INLINE TVMFFIObject* NewCallback(PyObject* callable) {
+  TVMFFIObject* h = nullptr;
+  Ref done = Ref::Steal(Guarded([&] {
+    h = ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(MakeCallback(callable, nullptr));
+    return Py_NewRef(Py_None);
+  }));
+  return h;
+}
+
+}  // namespace
+
+bool SetCallable(PyObject* callable, TVMFFIAny* out, Arguments* args) {
   TVMFFIObject* h = PyCallback::Reuse(callable);
-  if (h == nullptr) {
-    Ref done = Ref::Steal(Guarded([&] {
-      h = ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(
-          MakeCallback(callable, nullptr));
-      return Py_NewRef(Py_None);
-    }));
-    if (!done) return false;
-  }
+  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) h = NewCallback(callable);
+  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
   tie::StoreObject(h, out);
+  args->Keep(h);
   return true;
 }
 
-bool RecycleCallback(TVMFFIObject* h) { return PyCallback::Recycle(h); }
+void Arguments::LetGoOfAll() {
+  while (num_kept_ > 0) {
+    TVMFFIObject* h = kept_[--num_kept_];
+    if (h != nullptr && !PyCallback::Recycle(h)) Engine::DropStrong(h);
+  }
+  if (TVM_FFI_PREDICT_FALSE(rest_ != nullptr)) LetGoOfRest();
+}
 
 // ---- calls ----
 
@@ -273,13 +319,13 @@ TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* a
 }
 
 // Calls and converts; `release_gil` around the C++ part.
-inline PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssize_t nargs,
-                              bool release_gil) {
+TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssize_t nargs,
+                                      bool release_gil) {
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
     Arguments converted;
-    if (!converted.AddAll(args, nargs)) return nullptr;
+    if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs))) return nullptr;
     if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
       return CallInContext(func, args, &converted, release_gil);
     }
@@ -289,6 +335,7 @@ inline PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssiz
     if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
       return FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, &converted);
     }
+    converted.LetGoAfterSuccess();
   }
   return FromOwnedAny(result);
 }

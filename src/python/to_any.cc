@@ -24,31 +24,24 @@ void Arguments::LetGo() {
   LetGoOfAll();
 }
 
-void Arguments::LetGoOfAll() {
-  if (has_kept_value_ && !RecycleCallback(kept_value_.v_obj)) {
-    Engine::DropStrong(kept_value_.v_obj);
-  }
-  if (more_values_ != nullptr) {
-    for (const TVMFFIAny& value : *more_values_) {
-      ffi::details::ObjectUnsafe::DecRefObjectHandle(value.v_obj);
+void Arguments::LetGoOfRest() {
+  delete rest_;
+  rest_ = nullptr;
+}
+
+Arguments::Rest::~Rest() {
+  for (TVMFFIObject* value : values) Engine::DropStrong(value);
+  for (std::unique_ptr<Moved>& it : moved) {
+    if (it->object == nullptr) continue;
+    Wrapper* w = AsWrapper(it->wrapper.get());
+    CriticalSection section(AsObject(w));
+    if (w->handle.load(std::memory_order_relaxed) == tie::kEmpty) {
+      Engine::Attach(w, it->object, Engine::FindSlot(it->object));
+    } else {
+      Engine::DropStrong(it->object);  // the wrapper was given another object meanwhile
     }
-    delete more_values_;
   }
-  if (moved_ != nullptr) {
-    for (std::unique_ptr<Moved>& moved : *moved_) {
-      if (moved->object == nullptr) continue;
-      Wrapper* w = AsWrapper(moved->wrapper.get());
-      CriticalSection section(AsObject(w));
-      if (w->handle.load(std::memory_order_relaxed) == tie::kEmpty) {
-        Engine::Attach(w, moved->object, Engine::FindSlot(moved->object));
-      } else {
-        Engine::DropStrong(moved->object);  // the wrapper was given another object meanwhile
-      }
-    }
-    delete moved_;
-  }
-  delete kept_objects_;
-  if (data_ != inline_) PyMem_Free(data_);
+  PyMem_Free(data);
 }
 
 bool Arguments::ReserveMore(Py_ssize_t n) {
@@ -61,29 +54,14 @@ bool Arguments::ReserveMore(Py_ssize_t n) {
     PyErr_NoMemory();
     return false;
   }
-  data_ = data;  // called before anything is added
-  holds_something_ = true;
+  data_ = MutableRest()->data = data;  // called before anything is added
   capacity_ = static_cast<int32_t>(n);
   return true;
 }
 
-void Arguments::Keep(TVMFFIAny owned) {
-  if (owned.type_index < TypeIndex::kTVMFFIStaticObjectBegin) return;
-  holds_something_ = true;
-  if (!has_kept_value_) {
-    kept_value_ = owned;
-    has_kept_value_ = true;
-    return;
-  }
-  if (more_values_ == nullptr) more_values_ = new std::vector<TVMFFIAny>();
-  more_values_->push_back(owned);
-}
+void Arguments::KeepMore(TVMFFIObject* owned) { MutableRest()->values.push_back(owned); }
 
-void Arguments::Keep(Ref obj) {
-  holds_something_ = true;
-  if (kept_objects_ == nullptr) kept_objects_ = new std::vector<Ref>();
-  kept_objects_->push_back(std::move(obj));
-}
+void Arguments::Keep(Ref obj) { MutableRest()->objects.push_back(std::move(obj)); }
 
 TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
   TVMFFIObject* h;
@@ -95,10 +73,9 @@ TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
     SetNoHandleError(w);
     return nullptr;
   }
-  holds_something_ = true;
-  if (moved_ == nullptr) moved_ = new std::vector<std::unique_ptr<Moved>>();
-  moved_->push_back(std::make_unique<Moved>(Moved{h, Ref::Borrow(AsObject(w))}));
-  return &moved_->back()->object;
+  std::vector<std::unique_ptr<Moved>>& moved = MutableRest()->moved;
+  moved.push_back(std::make_unique<Moved>(Moved{h, Ref::Borrow(AsObject(w))}));
+  return &moved.back()->object;
 }
 
 // ---- one setter per kind of value ----
@@ -395,12 +372,6 @@ bool SetValueProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   if (done) args->Keep(std::move(value));
   Py_LeaveRecursiveCall();
   return done;
-}
-
-bool SetCallable(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  if (!StoreCallback(obj, out)) return false;
-  args->Keep(*out);
-  return true;
 }
 
 bool SetException(PyObject* obj, TVMFFIAny* out, Arguments* args) {

@@ -175,7 +175,7 @@ inline Wrapper* MakeWrapper(TVMFFIObject* h) {
 
 // A live wrapper is found without a call.
 PyObject* WrapOwnedSlow(TVMFFIObject* h);
-inline PyObject* WrapOwned(TVMFFIObject* h) {
+TVM_FFI_INLINE PyObject* WrapOwned(TVMFFIObject* h) {
   Wrapper* w = Engine::FetchLive(h);
   if (TVM_FFI_PREDICT_FALSE(w == nullptr)) return WrapOwnedSlow(h);
   Engine::DropStrong(h);

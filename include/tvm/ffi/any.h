@@ -113,10 +113,10 @@ class AnyView {
   bool operator!=(std::nullptr_t) const noexcept {
     return data_.type_index != TypeIndex::kTVMFFINone;
   }
-  TVMFFIAny CopyToTVMFFIAny() const { return data_; }
+  TVMFFIAny CopyToTVMFFIAny() const { return tether::CopyCell(data_); }
   static AnyView CopyFromTVMFFIAny(TVMFFIAny data) {
     AnyView view;
-    view.data_ = data;
+    view.data_ = tether::CopyCell(data);
     return view;
   }
 
@@ -193,13 +193,15 @@ class Any {
  public:
   Any() { tether::StoreNone(&data_); }
   ~Any() { Release(); }
-  Any(const Any& other) : data_(other.data_) {
+  Any(const Any& other) : data_(tether::CopyCell(other.data_)) {
     if (data_.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
       details::ObjectUnsafe::IncRefObjectHandle(data_.v_obj);
     }
   }
-  Any(Any&& other) noexcept : data_(other.data_) { tether::StoreNone(&other.data_); }
-  Any(const AnyView& other) : data_(other.data_) {  // NOLINT(*)
+  Any(Any&& other) noexcept : data_(tether::CopyCell(other.data_)) {
+    tether::StoreNone(&other.data_);
+  }
+  Any(const AnyView& other) : data_(tether::CopyCell(other.data_)) {  // NOLINT(*)
     details::InplaceConvertAnyViewToAny(&data_);
   }
   template <typename T, typename = std::enable_if_t<TypeTraits<T>::convert_enabled>>
@@ -224,8 +226,8 @@ class Any {
     if constexpr (std::is_arithmetic_v<T>) {
       // Written where it stays: moving a value that was just stored in parts stalls the processor.
       AnyView view = other;
-      TVMFFIAny old = data_;
-      data_ = view.data_;
+      TVMFFIAny old = tether::CopyCell(data_);
+      data_ = tether::CopyCell(view.data_);
       if (old.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
         details::ObjectUnsafe::DecRefObjectHandle(old.v_obj);
       }
@@ -236,7 +238,7 @@ class Any {
   }
 
   TVM_FFI_INLINE void reset() { Any().swap(*this); }
-  TVM_FFI_INLINE void swap(Any& other) noexcept { std::swap(data_, other.data_); }
+  TVM_FFI_INLINE void swap(Any& other) noexcept { tether::SwapCells(&data_, &other.data_); }
   TVM_FFI_INLINE operator AnyView() const {
     return AnyView::CopyFromTVMFFIAny(data_);
   }  // NOLINT(*)
@@ -352,13 +354,13 @@ namespace details {
 // The way in and out of Any for containers and bindings.
 struct AnyUnsafe : public ObjectUnsafe {
   TVM_FFI_INLINE static TVMFFIAny MoveAnyToTVMFFIAny(Any&& any) {
-    TVMFFIAny data = any.data_;
+    TVMFFIAny data = tether::CopyCell(any.data_);
     tether::StoreNone(&any.data_);
     return data;
   }
   TVM_FFI_INLINE static Any MoveTVMFFIAnyToAny(TVMFFIAny* data) {
     Any any;
-    any.data_ = *data;
+    any.data_ = tether::CopyCell(*data);
     tether::StoreNone(data);
     return any;
   }

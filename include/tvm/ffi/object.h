@@ -701,6 +701,22 @@ TVM_FFI_INLINE void StoreObject(TVMFFIObject* obj, TVMFFIAny* result) {
   result->v_obj = obj;
 }
 
+// A copy of a cell, part by part as cells are stored. Loaded in one piece, a cell that was just
+// stored would stall the processor; and compilers keep the parts in registers.
+TVM_FFI_INLINE TVMFFIAny CopyCell(const TVMFFIAny& cell) {
+  TVMFFIAny copy;
+  copy.type_index = cell.type_index;
+  copy.zero_padding = cell.zero_padding;
+  copy.v_int64 = cell.v_int64;
+  return copy;
+}
+
+TVM_FFI_INLINE void SwapCells(TVMFFIAny* a, TVMFFIAny* b) {
+  TVMFFIAny old = CopyCell(*a);
+  *a = CopyCell(*b);
+  *b = CopyCell(old);
+}
+
 TVM_FFI_INLINE void StoreNone(TVMFFIAny* result) {
   result->type_index = TypeIndex::kTVMFFINone;
   result->zero_padding = 0;

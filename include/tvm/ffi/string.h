@@ -119,12 +119,12 @@ class BytesCell {
   explicit BytesCell(std::string&& content) {
     InitObject(make_object<StdStringHolder<Obj>>(std::move(content)));
   }
-  BytesCell(const BytesCell& other) : cell_(other.cell_) {
+  BytesCell(const BytesCell& other) : cell_(CopyCell(other.cell_)) {
     if (cell_.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
       details::ObjectUnsafe::IncRefObjectHandle(cell_.v_obj);
     }
   }
-  BytesCell(BytesCell&& other) noexcept : cell_(other.cell_) { StoreNone(&other.cell_); }
+  BytesCell(BytesCell&& other) noexcept : cell_(CopyCell(other.cell_)) { StoreNone(&other.cell_); }
   BytesCell& operator=(const BytesCell& other) {
     BytesCell(other).swap(*this);
     return *this;
@@ -138,7 +138,7 @@ class BytesCell {
       details::ObjectUnsafe::DecRefObjectHandle(cell_.v_obj);
     }
   }
-  void swap(BytesCell& other) noexcept { std::swap(cell_, other.cell_); }
+  void swap(BytesCell& other) noexcept { SwapCells(&cell_, &other.cell_); }
 
   bool IsNone() const noexcept { return cell_.type_index == TypeIndex::kTVMFFINone; }
   const char* data() const noexcept {
@@ -160,14 +160,14 @@ class BytesCell {
     return cell;
   }
 
-  void CopyToView(TVMFFIAny* out) const { *out = cell_; }
+  void CopyToView(TVMFFIAny* out) const { *out = CopyCell(cell_); }
   void MoveTo(TVMFFIAny* out) {
-    *out = cell_;
+    *out = CopyCell(cell_);
     StoreNone(&cell_);
   }
   static BytesCell Copy(const TVMFFIAny* src) {
     BytesCell cell{Uninit{}};
-    cell.cell_ = *src;
+    cell.cell_ = CopyCell(*src);
     if (src->type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
       details::ObjectUnsafe::IncRefObjectHandle(src->v_obj);
     }
@@ -175,7 +175,7 @@ class BytesCell {
   }
   static BytesCell Take(TVMFFIAny* src) {
     BytesCell cell{Uninit{}};
-    cell.cell_ = *src;
+    cell.cell_ = CopyCell(*src);
     StoreNone(src);
     return cell;
   }
