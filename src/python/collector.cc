@@ -37,14 +37,16 @@
 #include "tensor.h"
 
 namespace tether_py {
+
+InFlight flights{nullptr, 0, &flights, &flights, nullptr};
+SharedCount flight_count;
+
 namespace {
 
 visitproc subtracting_visitor = nullptr;  // learned at import; NULL while unknown
 bool learning = false;
 
 // ---- calls in progress ----
-
-InFlight flights{nullptr, 0, &flights, &flights, nullptr};
 
 bool Uses(const InFlight* flight, TVMFFIObject* h) {
   for (int32_t i = 0; i < flight->num_args; ++i) {
@@ -53,9 +55,6 @@ bool Uses(const InFlight* flight, TVMFFIObject* h) {
   }
   return false;
 }
-
-// Without the GIL only their number is known.
-SharedCount flight_count;
 
 bool IsAnyInFlight() { return flights.next != &flights || flight_count.Get() != 0; }
 
@@ -396,12 +395,7 @@ void BreakRing(PyObject* self) {
   Engine::DropStrong(h);
 }
 
-void EnterFlight(InFlight* flight) {
-  if (kFreeThreaded) {
-    flight_count.Add(1);
-    return;
-  }
-  flight->pins = nullptr;
+void EnterFlightAmongOthers(InFlight* flight) {
   if (TVM_FFI_PREDICT_FALSE(IsFinalizing())) {  // alone, and the list is not to be touched
     flight->prev = flight->next = flight;
     return;
@@ -412,14 +406,7 @@ void EnterFlight(InFlight* flight) {
   flights.next = flight;
 }
 
-void LeaveFlight(InFlight* flight) {
-  if (kFreeThreaded) {
-    flight_count.Add(-1);
-    return;
-  }
-  flight->prev->next = flight->next;
-  flight->next->prev = flight->prev;
-  if (flight->pins == nullptr) return;
+void DropPins(InFlight* flight) {
   for (TVMFFIObject* h : *flight->pins) Engine::DropStrong(h);
   delete flight->pins;
 }

@@ -49,9 +49,7 @@ PyObject* IndexError(Py_ssize_t size, Py_ssize_t index) {
 }
 
 // The framework whose tensors a container hands out, or NULL.
-const DLPackExchangeAPI* TagOf(PyObject* self) {
-  return reinterpret_cast<ContainerWrapper*>(self)->tag.load(std::memory_order_relaxed);
-}
+const DLPackExchangeAPI* TagOf(PyObject* self) { return Notes::Get<const DLPackExchangeAPI>(self); }
 
 PyObject* SeqElement(PyObject* self, TVMFFISeqCell* seq, Py_ssize_t index) {
   return FromBorrowedAny(static_cast<const TVMFFIAny*>(seq->data)[index], TagOf(self));
@@ -491,13 +489,12 @@ PyType_Slot dict_slots[] = {
     TETHER_MAP_SLOTS, {Py_mp_ass_subscript, reinterpret_cast<void*>(DictAssign)}, {0, nullptr}};
 
 constexpr unsigned int kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
-PyType_Spec container_spec = {"tvm_ffi.core.CContainerBase", sizeof(ContainerWrapper), 0, kFlags,
+PyType_Spec container_spec = {"tvm_ffi.core.CContainerBase", sizeof(Wrapper), 0, kFlags,
                               container_slots};
-PyType_Spec array_spec = {"tvm_ffi.core.ArrayBase", sizeof(ContainerWrapper), 0, kFlags,
-                          array_slots};
-PyType_Spec list_spec = {"tvm_ffi.core.ListBase", sizeof(ContainerWrapper), 0, kFlags, list_slots};
-PyType_Spec map_spec = {"tvm_ffi.core.MapBase", sizeof(ContainerWrapper), 0, kFlags, map_slots};
-PyType_Spec dict_spec = {"tvm_ffi.core.DictBase", sizeof(ContainerWrapper), 0, kFlags, dict_slots};
+PyType_Spec array_spec = {"tvm_ffi.core.ArrayBase", sizeof(Wrapper), 0, kFlags, array_slots};
+PyType_Spec list_spec = {"tvm_ffi.core.ListBase", sizeof(Wrapper), 0, kFlags, list_slots};
+PyType_Spec map_spec = {"tvm_ffi.core.MapBase", sizeof(Wrapper), 0, kFlags, map_slots};
+PyType_Spec dict_spec = {"tvm_ffi.core.DictBase", sizeof(Wrapper), 0, kFlags, dict_slots};
 
 }  // namespace
 

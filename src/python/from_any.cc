@@ -86,7 +86,7 @@ PyObject* FromOpaque(TVMFFIObject* h) {
 PyObject* Tagged(PyObject* obj, const DLPackExchangeAPI* api) {
   if (TVM_FFI_PREDICT_FALSE(api != nullptr) && obj != nullptr &&
       PyObject_TypeCheck(obj, types.container)) {
-    reinterpret_cast<ContainerWrapper*>(obj)->tag.store(api, std::memory_order_relaxed);
+    Notes::Set(obj, api);
   }
   return obj;
 }

@@ -13,9 +13,8 @@ namespace {
 
 PyTypeObject* tensor_type = nullptr;
 
-TensorWrapper* AsTensor(PyObject* obj) { return reinterpret_cast<TensorWrapper*>(obj); }
-
-DLTensor* ViewOf(PyObject* self) { return AsTensor(self)->view.load(std::memory_order_relaxed); }
+// Of a tensor, with an empty handle, that C++ lends to a callback. Python owns a share of others.
+DLTensor* ViewOf(PyObject* self) { return Notes::Get<DLTensor>(self); }
 
 PyObject* TupleOf(const int64_t* values, Py_ssize_t n) {
   Ref tuple = Ref::Steal(PyTuple_New(n));
@@ -221,7 +220,7 @@ PyType_Slot tensor_slots[] = {
     {Py_tp_getset, tensor_getset},
     {0, nullptr}};
 
-PyType_Spec tensor_spec = {"tvm_ffi.core.Tensor", sizeof(TensorWrapper), 0,
+PyType_Spec tensor_spec = {"tvm_ffi.core.Tensor", sizeof(Wrapper), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, tensor_slots};
 
 // ---- shapes
@@ -350,14 +349,14 @@ PyObject* FromTensorView(DLTensor* tensor) {
   if (cls == nullptr) return nullptr;
   if (!PyType_IsSubtype(cls, tensor_type)) cls = tensor_type;
   Wrapper* w = AllocateWrapper(cls);
-  if (w != nullptr) AsTensor(AsObject(w))->view = tensor;
+  if (w != nullptr) Notes::Set(AsObject(w), tensor);
   return AsObject(w);
 }
 
 void EndView(PyObject* obj) {
   if (!PyObject_TypeCheck(obj, tensor_type)) return;
   CriticalSection section(obj);  // until whoever is looking at it has finished
-  AsTensor(obj)->view.store(nullptr, std::memory_order_relaxed);
+  Notes::Forget(obj);
 }
 
 PyObject* FromTensorResult(DLTensor* tensor, PyObject* const* args, Arguments* converted) {

@@ -7,12 +7,6 @@
 
 namespace tether_py {
 
-// A tensor that Python owns a share of, or, with an empty handle, one that C++ lends to a callback.
-struct TensorWrapper {
-  Wrapper base;
-  std::atomic<DLTensor*> view;
-};
-
 // ---- data types
 
 int InitDataType(PyObject* module);

@@ -174,8 +174,7 @@ bool SetByteArray(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 }
 
 bool SetContainer(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  const DLPackExchangeAPI* tag =
-      reinterpret_cast<ContainerWrapper*>(obj)->tag.load(std::memory_order_relaxed);
+  auto* tag = Notes::Get<const DLPackExchangeAPI>(obj);
   return TVM_FFI_PREDICT_TRUE(tag == nullptr) ? SetWrapper(obj, out, args)
                                               : SetTaggedContainer(obj, tag, out, args);
 }

@@ -351,6 +351,36 @@ void DrainReleases() {
   }
 }
 
+// ---- what few wrappers have ----
+
+namespace {
+
+struct NoteTable {
+  ShortLock lock;
+  std::unordered_map<PyObject*, void*> notes;
+};
+NoteTable& note_table = *new NoteTable();  // outlives the last wrapper
+
+}  // namespace
+
+void* Notes::Find(PyObject* wrapper) {
+  std::lock_guard<ShortLock> guard(note_table.lock);
+  auto it = note_table.notes.find(wrapper);
+  return it != note_table.notes.end() ? it->second : nullptr;
+}
+
+void Notes::Set(PyObject* wrapper, const void* note) {
+  std::lock_guard<ShortLock> guard(note_table.lock);
+  note_table.notes[wrapper] = const_cast<void*>(note);
+  count_.store(note_table.notes.size(), std::memory_order_relaxed);
+}
+
+void Notes::Erase(PyObject* wrapper) {
+  std::lock_guard<ShortLock> guard(note_table.lock);
+  note_table.notes.erase(wrapper);
+  count_.store(note_table.notes.size(), std::memory_order_relaxed);
+}
+
 // ---- slots of CObject ----
 
 namespace {
@@ -402,6 +432,7 @@ void DeallocWrapper(PyObject* self) {
   Engine::Discard(w);
   if (IsFunctionClass(type)) ClearFunctionWrapper(reinterpret_cast<FunctionWrapper*>(self));
   class_counts.Add(type, -1);
+  Notes::Forget(self);
   // A handle is gone only if its wrapper was dormant when the object died.
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
   if (tie::IsDead(handle) && handle != tie::kEmpty) counters.dormant.Add(-1);

@@ -36,12 +36,6 @@ struct Wrapper {
 };
 static_assert(sizeof(Wrapper) == sizeof(PyObject) + 16, "48 bytes with the collector's head");
 
-// A container also remembers the framework whose tensors it hands out.
-struct ContainerWrapper {
-  Wrapper base;
-  std::atomic<const DLPackExchangeAPI*> tag;
-};
-
 struct FunctionWrapper {
   Wrapper base;
   PyObject* dict;
@@ -251,6 +245,29 @@ inline uintptr_t PeekHandle(Wrapper* w) {
 void ReleaseFromAnyThread(void* obj);
 void DrainReleases();
 
+// ---- what few wrappers have ----
+
+// A pointer about a wrapper: for a container the framework whose tensors it hands out, for a tensor
+// that C++ lends to a callback that tensor. Kept beside the wrappers, so that all of them are
+// small.
+class Notes {
+ public:
+  template <typename T>
+  static T* Get(PyObject* wrapper) {
+    bool are_any = count_.load(std::memory_order_relaxed) != 0;
+    return TVM_FFI_PREDICT_FALSE(are_any) ? static_cast<T*>(Find(wrapper)) : nullptr;
+  }
+  static void Set(PyObject* wrapper, const void* note);
+  static void Forget(PyObject* wrapper) {
+    if (TVM_FFI_PREDICT_FALSE(count_.load(std::memory_order_relaxed) != 0)) Erase(wrapper);
+  }
+
+ private:
+  static void* Find(PyObject* wrapper);
+  static void Erase(PyObject* wrapper);
+  static inline std::atomic<size_t> count_{0};
+};
+
 // ---- calls in progress without the GIL ----
 
 // C++ may be using these objects while the collector runs; it must not look inside them. Only with
@@ -262,8 +279,22 @@ struct InFlight {
   InFlight* next;
   std::vector<TVMFFIObject*>* pins;  // made when an argument is moved away meanwhile
 };
-void EnterFlight(InFlight* flight);
-void LeaveFlight(InFlight* flight);
+extern InFlight flights;          // the head of a ring
+extern SharedCount flight_count;  // without the GIL only their number is known
+void EnterFlightAmongOthers(InFlight* flight);
+void DropPins(InFlight* flight);
+inline void EnterFlight(InFlight* flight) {
+  if (kFreeThreaded) return flight_count.Add(1);
+  if (TVM_FFI_PREDICT_FALSE(flights.next != &flights)) return EnterFlightAmongOthers(flight);
+  flight->prev = flight->next = &flights;
+  flights.prev = flights.next = flight;
+}
+inline void LeaveFlight(InFlight* flight) {
+  if (kFreeThreaded) return flight_count.Add(-1);
+  flight->prev->next = flight->next;
+  flight->next->prev = flight->prev;
+  if (TVM_FFI_PREDICT_FALSE(flight->pins != nullptr)) DropPins(flight);
+}
 // Another thread is about to take h out of its wrapper: calls that borrowed it get a reference.
 void PinInFlight(TVMFFIObject* h);
 

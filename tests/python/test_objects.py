@@ -582,3 +582,11 @@ def test_inspection_of_ties() -> None:
     del pair
     assert tying.state(watcher()) == "dormant"
     assert tying.state(box[0]) == "active"
+
+
+def test_wrappers_of_every_kind_are_equally_small() -> None:
+    small = core.CObject.__basicsize__
+    assert small == object.__basicsize__ + 16
+    for cls in (tvm_ffi.Array, tvm_ffi.List, tvm_ffi.Map, tvm_ffi.Dict, core.Object):
+        assert cls.__basicsize__ == small, cls
+    assert core.Tensor.__basicsize__ == small
