@@ -485,7 +485,14 @@ PyObject* PrintDebugInfo(PyObject*, PyObject*) {
 
 TETHER_PER_THREAD RecentSetter recent_setters[kRecentSetters];
 
-bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+namespace {
+
+// Of two types that want one place the first has it, and the second has the place beside.
+RecentSetter* BesideRecent(RecentSetter* recent) {
+  return &recent_setters[(recent - recent_setters) ^ 1];
+}
+
+TVM_FFI_NO_INLINE bool ToAnyUnknown(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   PyTypeObject* type = Py_TYPE(obj);
   Setter setter = nullptr;
   {
@@ -499,8 +506,17 @@ bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args) {
     std::lock_guard<ShortLock> guard(Known().lock);
     if (Known().by_type.emplace(type, setter).second) Py_INCREF(type);
   }
-  *RecentSetterOf(type) = {type, setter};
+  RecentSetter* recent = RecentSetterOf(type);
+  *(recent->type == nullptr ? recent : BesideRecent(recent)) = {type, setter};
   return setter(obj, out, args);
+}
+
+}  // namespace
+
+bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  RecentSetter* beside = BesideRecent(RecentSetterOf(Py_TYPE(obj)));
+  return TVM_FFI_PREDICT_TRUE(beside->type == Py_TYPE(obj)) ? beside->setter(obj, out, args)
+                                                            : ToAnyUnknown(obj, out, args);
 }
 
 bool HasMethod(PyTypeObject* type, const char* name) {

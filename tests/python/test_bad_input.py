@@ -731,7 +731,12 @@ case(
 
 # ---- classes ------------------------------------------------------------------------------------
 
-case("class of array and function", lambda: type("X", (Array, tvm_ffi.Function), {}), TypeError)
+case(
+    "call of an array of a class that is a function, too",
+    lambda: type(Array)("X", (Array, tvm_ffi.Function), {})([1])(),
+    TypeError,
+    "does not hold an ffi.Function",
+)
 case("class of array and int", lambda: type("X", (Array, int), {}), TypeError)
 case(
     "class assignment with another layout",
