@@ -45,13 +45,13 @@ class Budget:
     def left(self) -> float:
         return max(0.0, self.end - time.monotonic())
 
-    def rounds(self, what: str, wanted: int, share: float = 1.0) -> Iterator[int]:
-        """Yield round numbers: the first in any case, more while they fit into the share left."""
+    def rounds(self, what: str, wanted: int, share: float = 1.0, least: int = 1) -> Iterator[int]:
+        """Yield round numbers: the least in any case, more while they fit into the share left."""
         begin = time.monotonic()
         limit = self.left() * share
         for number in range(wanted):
             used = time.monotonic() - begin
-            if number > 0 and used + used / number > limit:
+            if number >= least and used + used / number > limit:
                 self.leave_out(f"{what}: {number} of {wanted} rounds")
                 return
             yield number

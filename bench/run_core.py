@@ -171,7 +171,7 @@ def main() -> None:
         data["instructions"] = by_name({s: count(programs[s], options.filter) for s in SIDES})
     report.one_core()
     data["client"] = by_name(compile_client(sides))
-    rounds = budget.rounds("core", options.repetitions)
+    rounds = budget.rounds("core", options.repetitions, least=3)
     data["time"] = measure(programs, rounds, options.filter)
     report.write("core", data, page(data))
 

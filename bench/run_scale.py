@@ -10,8 +10,8 @@ turns, and the best of the repetitions counts. Writes bench/results/scale.md and
 
 from __future__ import annotations
 
+import resource
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +58,20 @@ def in_turns(
     return {name: best(found) for name, found in results.items() if name not in failed}
 
 
+def cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def exit_seconds(peer: build.Peer) -> dict[str, float]:
-    """Seconds from the end of the script to the end of the process, for each kind of leftovers."""
+    """CPU seconds from the end of the script to that of the process, for each kind of leftovers."""
     result = {}
     for kind in EXITS:
         if peer.name in NOT_NATIVE and kind in ("objects", "dropped"):
             continue
+        before = cpu_of_children()
         ended = build.ask(peer, "scale.py", "exit", MILLION, kind)["ended"]
-        result[kind] = time.monotonic() - ended
+        result[kind] = cpu_of_children() - before - ended
     return result
 
 
@@ -133,7 +139,7 @@ def page(data: dict[str, Any]) -> str:
         "Milliseconds per full collection.",
         *transposed("ms", MILLISECONDS, native, data["million"], 1),
         "",
-        "Milliseconds from the end of the script to the end of the process: with nothing, with",
+        "Milliseconds from the end of the script to that of the process: with nothing, with",
         "10^6 objects that native code keeps and Python has never seen (*objects*), with 10^6 that",
         "native code keeps and Python has fetched and dropped (*dropped*), and with 10^6 that a",
         "list of Python's has as well (*live*).",
