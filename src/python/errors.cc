@@ -3,6 +3,7 @@
 #include <tvm/ffi/error.h>
 
 #include <string>
+#include <utility>
 
 #include "convert.h"
 
@@ -13,6 +14,9 @@ using ffi::TypeIndex;
 namespace {
 
 constexpr const char* kAttachedError = "__tvm_ffi_error__";
+
+// For the extra context of errors: threads that raise one exception at once share its error.
+ShortLock extra_context_lock;
 
 // The error cell behind a wrapper, to be used in its critical section. NULL with an error set.
 TVMFFIErrorCell* CellOf(PyObject* self) {
@@ -48,10 +52,15 @@ PyObject* GetExtraContext(PyObject* self, void*) {
   CriticalSection section(self);
   TVMFFIErrorCell* cell = CellOf(self);
   if (cell == nullptr) return nullptr;
-  if (cell->extra_context == nullptr) Py_RETURN_NONE;
   TVMFFIAny value;
-  tie::StoreObject(static_cast<TVMFFIObject*>(cell->extra_context), &value);
-  return FromBorrowedAny(value);
+  {
+    std::lock_guard<ShortLock> guard(extra_context_lock);
+    auto* context = static_cast<TVMFFIObject*>(cell->extra_context);
+    if (context == nullptr) Py_RETURN_NONE;
+    Engine::AddStrong(context);
+    tie::StoreObject(context, &value);
+  }
+  return FromOwnedAny(value);
 }
 
 PyObject* UpdateBacktrace(PyObject* self, PyObject* text) {
@@ -210,25 +219,38 @@ bool HasOurCell(const TVMFFIErrorCell* cell) {
 void CarryException(const ffi::Error& error, PyObject* exc) {
   TVMFFIErrorCell* cell =
       TVMFFIErrorGetCellPtr(ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(error));
-  if (!HasOurCell(cell) || cell->extra_context != nullptr) return;
+  if (!HasOurCell(cell)) return;
   TVMFFIObjectHandle holder = nullptr;
   if (TVMFFIObjectCreateOpaque(exc, TypeIndex::kTVMFFIOpaquePyObject, ReleaseFromAnyThread,
                                &holder) != 0) {
     return;  // the error then says in words what the exception was
   }
   Py_INCREF(exc);
-  if (PyObject_DelAttrString(exc, kAttachedError) < 0) PyErr_Clear();
-  cell->extra_context = holder;
+  {
+    std::lock_guard<ShortLock> guard(extra_context_lock);
+    if (cell->extra_context == nullptr) std::swap(cell->extra_context, holder);
+  }
+  if (holder != nullptr) {
+    TVMFFIObjectDecRef(holder);
+  } else if (PyObject_DelAttrString(exc, kAttachedError) < 0) {
+    PyErr_Clear();
+  }
 }
 
 // The exception an error carries, which it then has no more; or null.
 Ref TakeException(TVMFFIErrorCell* cell) {
   if (!HasOurCell(cell)) return nullptr;
-  auto* holder = static_cast<TVMFFIObject*>(cell->extra_context);
-  if (holder == nullptr || holder->type_index != TypeIndex::kTVMFFIOpaquePyObject) return nullptr;
-  Ref exc = Ref::Borrow(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(holder)->handle));
-  if (!PyExceptionInstance_Check(exc.get())) return nullptr;
-  cell->extra_context = nullptr;
+  TVMFFIObject* holder;
+  Ref exc;
+  {
+    std::lock_guard<ShortLock> guard(extra_context_lock);
+    holder = static_cast<TVMFFIObject*>(cell->extra_context);
+    if (holder == nullptr || holder->type_index != TypeIndex::kTVMFFIOpaquePyObject) return nullptr;
+    auto* held = static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(holder)->handle);
+    if (!PyExceptionInstance_Check(held)) return nullptr;
+    exc = Ref::Borrow(held);
+    cell->extra_context = nullptr;
+  }
   TVMFFIObjectDecRef(holder);
   return exc;
 }
