@@ -40,12 +40,23 @@ bool Is(CharClass char_class, char c) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-int HexDigit(char c) {
-  if (IsDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
+constexpr int8_t kNoDigit = -1;
+constexpr std::array<int8_t, 256> kHexDigit = [] {
+  std::array<int8_t, 256> table{};
+  for (size_t c = 0; c < 256; ++c) table[c] = kNoDigit;
+  for (int8_t i = 0; i < 10; ++i) table['0' + i] = i;
+  for (int8_t i = 0; i < 6; ++i) table['a' + i] = table['A' + i] = static_cast<int8_t>(10 + i);
+  return table;
+}();
+
+// What the letter after a backslash stands for; 0 for none, and for the u of a code.
+constexpr std::array<char, 256> kEscaped = [] {
+  constexpr std::string_view kNames = "\"\\/bfnrt";
+  constexpr std::string_view kBytes = "\"\\/\b\f\n\r\t";
+  std::array<char, 256> table{};
+  for (size_t i = 0; i < kNames.size(); ++i) table[static_cast<uint8_t>(kNames[i])] = kBytes[i];
+  return table;
+}();
 
 void AppendUtf8(uint32_t code, std::string* out) {
   auto continuation = [&](int shift) {
@@ -241,13 +252,11 @@ class JSONReader {
   }
 
   bool ReadEscape() {
-    static constexpr std::string_view kNames = "\"\\/bfnrt";
-    static constexpr std::string_view kBytes = "\"\\/\b\f\n\r\t";
     ++at_;
     if (*at_ == 'u') return ReadUnicodeEscape();
-    size_t index = at_ == end_ ? std::string_view::npos : kNames.find(*at_);
-    if (index == std::string_view::npos) return Fail("Invalid \\escape", at_);
-    buffer_.push_back(kBytes[index]);
+    char byte = kEscaped[static_cast<uint8_t>(*at_)];
+    if (byte == 0) return Fail("Invalid \\escape", at_);
+    buffer_.push_back(byte);
     ++at_;
     return true;
   }
@@ -274,8 +283,8 @@ class JSONReader {
   bool ReadHex4(uint32_t* code) {
     *code = 0;
     for (int i = 0; i < 4; ++i, ++at_) {
-      int digit = HexDigit(*at_);
-      if (digit < 0) return false;
+      int8_t digit = kHexDigit[static_cast<uint8_t>(*at_)];
+      if (digit == kNoDigit) return false;
       *code = *code << 4 | static_cast<uint32_t>(digit);
     }
     return true;

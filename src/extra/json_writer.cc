@@ -5,7 +5,6 @@
 #include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/reflection/registry.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -22,10 +21,6 @@ namespace tvm {
 namespace ffi {
 namespace tether {
 namespace {
-
-bool NeedsEscape(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\' || c == '/' || c == 0x7f;
-}
 
 class JSONWriter {
  public:
@@ -142,14 +137,7 @@ class JSONWriter {
     TVMFFIByteArray text = cell.type_index == kTVMFFISmallStr
                                ? TVMFFISmallBytesGetContentByteArray(&cell)
                                : *TVMFFIBytesGetByteArrayPtr(cell.v_obj);
-    if (std::any_of(text.data, text.data + text.size, NeedsEscape)) {
-      String escaped = EscapeStringJSON(value.cast<String>());
-      out_.append(escaped.data(), escaped.size());
-      return;
-    }
-    out_.push_back('"');
-    out_.append(text.data, text.size);
-    out_.push_back('"');
+    AppendJSONString(std::string_view(text.data, text.size), &out_);
   }
 
   void WriteInt(int64_t value) {

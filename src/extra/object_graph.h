@@ -37,6 +37,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/stack_room.h"
+
 namespace tvm {
 namespace ffi {
 namespace tether {
@@ -46,6 +48,8 @@ namespace tether {
 inline constexpr size_t kMaxGraphDepth = size_t{1} << 20;
 /*! \brief Hooks that ask about parts recurse on the native stack; this much of it is theirs. */
 inline constexpr uintptr_t kMaxHookStack = 2 * 1024 * 1024;
+inline constexpr const char* kHooksUsedUpStack =
+    "type attribute hooks are nested too deeply (the stack of this thread is nearly used up)";
 
 enum class NodeKind : uint8_t { kSequence, kMapping, kFields };
 
@@ -273,6 +277,7 @@ class HookCallback {
       TVM_FFI_THROW(ValueError) << "type attribute hooks are nested too deeply (they use more than "
                                 << kMaxHookStack / 1024 << " KB of stack)";
     }
+    if (IsStackLow()) TVM_FFI_THROW(ValueError) << kHooksUsedUpStack;
     ++depth_;
     struct Restore {
       int* depth;

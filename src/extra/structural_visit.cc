@@ -91,7 +91,12 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
       if (value.type_index() >= kTVMFFIStaticObjectBegin) return Descend(std::move(value), region);
       return Leave(value, region);
     }
-    VisitResult result = WithDefRegionKind(region, [&] { return DefaultVisitExpected(value); });
+    VisitResult result = GoOn();
+    if (IsStackLow()) {
+      result = Error("ValueError", kHooksUsedUpStack, "");
+    } else {
+      result = WithDefRegionKind(region, [&] { return DefaultVisitExpected(value); });
+    }
     AddErrorContext(result, value);
     return details::StructuralVisitNeedEarlyReturn(result) ? result : Leave(value, region);
   }

@@ -15,7 +15,19 @@
 #include <memory>
 #include <vector>
 
+#include "core/stack_room.h"
+
 namespace tether_py {
+
+// Py_EnterRecursiveCall, true on success, also where the interpreter counts on a larger stack than
+// the thread has.
+inline bool EnterRecursion(const char* where) {
+  if (ffi::tether::IsStackLow()) {
+    PyErr_Format(PyExc_RecursionError, "maximum recursion depth exceeded%s", where);
+    return false;
+  }
+  return Py_EnterRecursiveCall(where) == 0;
+}
 
 // ---- Python -> Any ----
 

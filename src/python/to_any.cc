@@ -273,7 +273,7 @@ bool SetText(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 }
 
 bool SetSequence(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  if (Py_EnterRecursiveCall(" while converting a sequence to an FFI array")) return false;
+  if (!EnterRecursion(" while converting a sequence to an FFI array")) return false;
   bool done = Try([&] {
     Arguments inside;
     ffi::Array<ffi::Any> array(ffi::UnsafeInit{});
@@ -286,7 +286,7 @@ bool SetSequence(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 }
 
 bool SetDict(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  if (Py_EnterRecursiveCall(" while converting a dict to an FFI map")) return false;
+  if (!EnterRecursion(" while converting a dict to an FFI map")) return false;
   bool done = Try([&] {
     Ref items = Ref::Steal(PyDict_Items(obj));
     if (!items) return false;
@@ -365,7 +365,7 @@ bool SetFloatProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
 
 bool SetValueProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   // A value that gives itself, or a cycle, ends in RecursionError.
-  if (Py_EnterRecursiveCall(" in __tvm_ffi_value__()")) return false;
+  if (!EnterRecursion(" in __tvm_ffi_value__()")) return false;
   Ref value = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_value__", nullptr));
   bool done = value && ToAny(value.get(), out, args);
   if (done) args->Keep(std::move(value));

@@ -832,7 +832,7 @@ class RecursionGuard {
  public:
   explicit RecursionGuard(const Node* node)
       : entered_(node->kind >= Kind::kArray),
-        ok_(!entered_ || Py_EnterRecursiveCall(" while converting a value") == 0) {}
+        ok_(!entered_ || EnterRecursion(" while converting a value")) {}
   RecursionGuard(const RecursionGuard&) = delete;
   RecursionGuard& operator=(const RecursionGuard&) = delete;
   ~RecursionGuard() {

@@ -18,6 +18,7 @@
 #include <tvm/ffi/type_traits.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstddef>
 #include <cstring>
@@ -472,46 +473,47 @@ inline size_t DecodeUtf8(std::string_view s, uint32_t* code) {
   return length;
 }
 
+// The letter JSON writes after a backslash for a byte, u for those written as a code; 0 for those
+// that stand for themselves.
+inline constexpr std::array<char, 256> kJSONEscape = [] {
+  std::array<char, 256> table{};
+  for (size_t c = 0; c < 0x20; ++c) table[c] = 'u';
+  table[0x7f] = 'u';
+  constexpr std::string_view kBytes = "\"\\/\b\f\n\r\t";
+  constexpr std::string_view kLetters = "\"\\/bfnrt";
+  for (size_t i = 0; i < kBytes.size(); ++i) table[static_cast<size_t>(kBytes[i])] = kLetters[i];
+  return table;
+}();
+
+// Appends a JSON string literal.
+inline void AppendJSONString(std::string_view text, std::string* out) {
+  auto letter_of = [](char c) { return kJSONEscape[static_cast<unsigned char>(c)]; };
+  const char* end = text.data() + text.size();
+  out->push_back('"');
+  for (const char* run = text.data(); run != end;) {
+    const char* stop = run;
+    while (stop != end && letter_of(*stop) == 0) ++stop;
+    out->append(run, static_cast<size_t>(stop - run));
+    for (; stop != end && letter_of(*stop) != 0; ++stop) {
+      if (letter_of(*stop) == 'u') {
+        AppendHex(out, "\\u", static_cast<unsigned char>(*stop), 4);
+        continue;
+      }
+      char escape[] = {'\\', letter_of(*stop)};
+      out->append(escape, sizeof(escape));
+    }
+    run = stop;
+  }
+  out->push_back('"');
+}
+
 }  // namespace tether
 
 // A JSON string literal.
 inline String EscapeStringJSON(const String& value) {
-  std::string out = "\"";
-  for (char c : std::string_view(value.data(), value.size())) {
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '/':
-        out += "\\/";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (tether::IsControl(static_cast<unsigned char>(c))) {
-          tether::AppendHex(&out, "\\u", static_cast<unsigned char>(c), 4);
-        } else {
-          out += c;
-        }
-    }
-  }
-  return String(out += '"');
+  std::string out;
+  tether::AppendJSONString(std::string_view(value.data(), value.size()), &out);
+  return String(std::move(out));
 }
 
 [[deprecated("use EscapeStringJSON")]] inline String EscapeString(const String& value) {
