@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on whole values (structural, copy, JSON, graphs), this tree beside the reference.
+"""Whole values (structural operations, copies, JSON, graphs) and classes defined in Python.
 
     python bench/run_structural.py [--rounds 5] [--repetitions 20]
 
-Every round starts one process of each implementation, in turns; a row is the best CPU time of all
-its runs. Writes bench/results/structural.md.
+This tree beside the reference release. Every round starts one process of each, in turns; a cell is
+the best CPU time of all its runs. Writes bench/results/structural.md and structural.json.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
-from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "python"))
-import run_python
+import report
 import setup_peers as build
 
 # Time as a multiple of the reference's: what each kind of row is held to.
@@ -26,48 +23,62 @@ def target(title: str) -> str:
     return next((f"{bound:g}" for start, bound in TARGETS.items() if title.startswith(start)), "")
 
 
-def best_times(
-    peers: dict[str, build.Peer], rounds: int, repetitions: int
-) -> dict[str, dict[str, float]]:
-    """Return {peer: {row: seconds}}."""
-    times: dict[str, dict[str, float]] = {name: {} for name in peers}
-    for number in range(rounds):
-        for name, peer in peers.items():
-            run_python.progress(f"{name}, {number + 1} of {rounds}")
-            for row, seconds in build.ask(peer, "structural.py", repetitions).items():
-                times[name][row] = min(seconds, times[name].get(row, seconds))
-    return times
+def keep_best(best: dict[str, Any], found: dict[str, Any]) -> None:
+    for row, value in found.items():
+        best[row] = min(value, best.get(row, value))
 
 
-def report(peers: dict[str, build.Peer], times: dict[str, dict[str, float]]) -> str:
-    lines = ["# Whole values: ours beside the reference release", ""]
-    lines += run_python.heading(run_python.circumstances(peers, {}))
-    lines += [
-        "",
-        "CPU time in milliseconds, the best of all runs; trees of 10^5 nodes, documents of 10 MB.",
-        "",
-        "| operation | ours | reference | ratio | target |",
-        "|---|---:|---:|---:|---:|",
-    ]
+def values_table(times: dict[str, dict[str, float]]) -> list[str]:
+    lines = ["| operation | ours | reference | ratio | target |", "|---|---:|---:|---:|---:|"]
     for row, own in times["ours"].items():
         other = times["reference"][row]
         numbers = f"{1e3 * own:.2f} | {1e3 * other:.2f} | {own / other:.2f}"
         lines.append(f"| {row} | {numbers} | {target(row)} |")
+    return lines
+
+
+def classes_table(classes: dict[str, dict[str, list[float]]]) -> list[str]:
+    lines = ["| operation | ours | reference | target |", "|---|---:|---:|---:|"]
+    for row, (_, _, bound) in classes["ours"].items():
+        ratios = [classes[name][row][0] / classes[name][row][1] for name in ("ours", "reference")]
+        lines.append(f"| {row} | {ratios[0]:.2f} | {ratios[1]:.2f} | {bound:g} |")
+    return lines
+
+
+def page(data: dict[str, Any]) -> str:
+    lines = ["# Whole values, and classes defined in Python: ours beside the reference release", ""]
+    lines += report.heading(data)
+    lines += ["", "CPU time in milliseconds; trees of 10^5 nodes, documents of 10 MB.", ""]
+    lines += values_table(data["values"])
+    lines += [
+        "",
+        "A class defined in Python, CPU time as a multiple of the hand-written C class's,",
+    ]
+    lines += ["measured in turns in one process.", ""]
+    lines += classes_table(data["classes"])
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--repetitions", type=int, default=20)
-    options = parser.parse_args()
-    ready, missing = build.prepare(["ours", "reference"])
+    options, budget = report.arguments(
+        ("--rounds", {"type": int, "default": 5}), ("--repetitions", {"type": int, "default": 20})
+    )
+    ready, missing = build.prepare(["floor", "ours", "reference"])
     if missing:
         sys.exit("; ".join(f"{name}: {why}" for name, why in missing.items()))
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    text = report(ready, best_times(ready, options.rounds, options.repetitions))
-    (run_python.RESULTS / "structural.md").write_text(text, encoding="utf-8")
-    print(text)
+    report.one_core()
+    data = report.circumstances(ready, missing)
+    data.update(shortened=budget.shortened, values={}, classes={})
+    for number in budget.rounds("whole values", options.rounds):
+        for name in ("ours", "reference"):
+            report.progress(f"whole values, round {number + 1}: {name}")
+            found = build.ask(ready[name], "structural.py", options.repetitions)
+            keep_best(data["values"].setdefault(name, {}), found["values"])
+            classes = data["classes"].setdefault(name, {})
+            for row, (own, floor, bound) in found["classes"].items():
+                best = classes.get(row, [own, floor, bound])
+                classes[row] = [min(own, best[0]), min(floor, best[1]), bound]
+    report.write("structural", data, page(data))
 
 
 if __name__ == "__main__":

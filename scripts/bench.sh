@@ -21,6 +21,7 @@ PARTS=(
   "30 run_scale.py"
   "7 run_package.py"
   "4 run_tensors.py"
+  "10 run_structural.py"
   "12 run_core.py"
 )
 failed=()

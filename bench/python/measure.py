@@ -36,11 +36,12 @@ def timed(run: Any, n: int) -> float:
     return (thread_time_ns() - begin) / n
 
 
-def time_rows(peer: Any, floor: Any, rounds: int) -> dict[str, list[tuple[float, float]]]:
+def time_rows(
+    wanted: list[rows.Row], peer_names: dict[str, Any], floor_names: dict[str, Any], rounds: int
+) -> dict[str, list[tuple[float, float]]]:
     """Return nanoseconds per operation of peer and floor, round by round."""
-    peer_names, floor_names = rows.names(peer), rows.names(floor)
     result: dict[str, list[tuple[float, float]]] = {}
-    for row in selected():
+    for row in wanted:
         runs = [rows.loop(row, peer_names), rows.loop(row, floor_names)]
         counts = []
         for run in runs:
@@ -84,7 +85,16 @@ def main() -> None:
         print(json.dumps(count_rows(peer)))
         return
     floor = peers.load("floor", folder)
-    print(json.dumps(time_rows(peer, floor, int(sys.argv[4]) if len(sys.argv) > 4 else 25)))
+    print(
+        json.dumps(
+            time_rows(
+                selected(),
+                rows.names(peer),
+                rows.names(floor),
+                int(sys.argv[4]) if len(sys.argv) > 4 else 25,
+            )
+        )
+    )
 
 
 if __name__ == "__main__":

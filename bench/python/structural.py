@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on whole values, for one implementation of the FFI interface.
+"""Operations on whole values and on a class defined in Python, for ours or the reference.
 
     structural.py PEER FOLDER [REPETITIONS]
 
-PEER is ours or reference. Prints one JSON object: {row: best CPU seconds of one run}. A tree has
-10^5 nodes, a document about 10 MB.
+Prints one JSON object: values {row: best CPU seconds}, with trees of 10^5 nodes and documents of
+about 10 MB; classes {row: [best nanoseconds, those of the floor, target ratio]}.
 """
 
 from __future__ import annotations
@@ -18,14 +18,21 @@ from pathlib import Path
 from time import thread_time
 from typing import Any
 
+import measure
 import peers
 import tvm_ffi
+from rows import Row
 from tvm_ffi import serialization
 from tvm_ffi.dataclasses import py_class
 
 NODES = 100_000
 FANOUT = 4
 MEGABYTES = 10
+CLASS_ROWS = [
+    Row("construct", "construct + destroy", "Node(1)", 5),
+    Row("int_get", "int field, get", "node.value", 1.5),
+    Row("int_set", "int field, set", "node.value = 7", 2),
+]
 SLOW = 0.05  # seconds; what takes longer is repeated less often
 
 
@@ -150,13 +157,20 @@ def rows(peer: Any) -> dict[str, Callable[[], Callable[[], Any]]]:
     return result
 
 
-def main() -> None:
-    peer = peers.load(sys.argv[1], Path(sys.argv[2]))
-    repetitions = int(sys.argv[3]) if len(sys.argv) > 3 else 20
-    wanted = os.environ.get("BENCH_ROWS", "")
+def class_times(floor: Any, rounds: int) -> dict[str, list[float]]:
+    own_names = {"Node": PyNode, "node": PyNode(1)}
+    floor_names = {"Node": floor.Node, "node": floor.Node(1)}
+    samples = measure.time_rows(CLASS_ROWS, own_names, floor_names, rounds)
+    return {
+        row.title: [*(min(side) for side in zip(*samples[row.key], strict=True)), row.target or 0]
+        for row in CLASS_ROWS
+    }
+
+
+def value_times(peer: Any, repetitions: int) -> dict[str, float]:
     times = {}
     for title, prepare in rows(peer).items():
-        if wanted not in title:
+        if os.environ.get("BENCH_ROWS", "") not in title:
             continue
         run = prepare()
         run()
@@ -164,7 +178,17 @@ def main() -> None:
         gc.disable()
         times[title] = best(run, repetitions)
         gc.enable()
-    print(json.dumps(times))
+    return times
+
+
+def main() -> None:
+    name, folder = sys.argv[1], Path(sys.argv[2])
+    repetitions = int(sys.argv[3]) if len(sys.argv) > 3 else 20
+    found = {
+        "classes": class_times(peers.load("floor", folder), repetitions),
+        "values": value_times(peers.load(name, folder), repetitions),
+    }
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
