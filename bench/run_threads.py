@@ -57,8 +57,9 @@ def thread_tables(label: Any, threads: dict[str, Any], mode: str) -> list[str]:
             cells = [
                 f"{side_by_side[n] / rates[n] * 1e9:.1f}" if rates[n] else "-" for n in numbers
             ]
-            both = rates[numbers[-1]] and rates["1"]
-            cells.append(f"{rates[numbers[-1]] / rates['1']:.2f}" if both else "-")
+            most = max((n for n in numbers if rates[n]), key=int, default="1")
+            scaling = f"{rates[most] / rates['1']:.2f}" if most != "1" and rates["1"] else "-"
+            cells.append(scaling + (f" ({most})" if len(numbers) > 2 and scaling != "-" else ""))
             lines.append(f"| {key} | {' | '.join(cells)} |")
     return lines
 
