@@ -329,6 +329,8 @@ void ReleaseFromAnyThread(void* obj) {
   }
   auto* node = static_cast<PendingRelease*>(std::malloc(sizeof(PendingRelease)));
   if (node == nullptr) return;  // one object is lost, the process is not
+  // The gate: the interpreter may not end while this thread asks it for something.
+  if (!Engine::list().Enter()) return std::free(node);
   node->obj = static_cast<PyObject*>(obj);
   num_pending_releases.fetch_add(1, std::memory_order_relaxed);
   node->next = pending_releases.load(std::memory_order_relaxed);
@@ -336,6 +338,7 @@ void ReleaseFromAnyThread(void* obj) {
                                                  std::memory_order_relaxed)) {
   }
   Runtime::RequestDrain();
+  Engine::list().Leave();
 }
 
 void DrainReleases() {
