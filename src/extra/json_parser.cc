@@ -51,10 +51,11 @@ constexpr std::array<int8_t, 256> kHexDigit = [] {
 
 // What the letter after a backslash stands for; 0 for none, and for the u of a code.
 constexpr std::array<char, 256> kEscaped = [] {
-  constexpr std::string_view kNames = "\"\\/bfnrt";
-  constexpr std::string_view kBytes = "\"\\/\b\f\n\r\t";
   std::array<char, 256> table{};
-  for (size_t i = 0; i < kNames.size(); ++i) table[static_cast<uint8_t>(kNames[i])] = kBytes[i];
+  for (size_t c = 0; c < 256; ++c) {
+    char letter = kJSONEscape[c];
+    if (letter != 0 && letter != 'u') table[static_cast<uint8_t>(letter)] = static_cast<char>(c);
+  }
   return table;
 }();
 

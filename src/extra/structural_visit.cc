@@ -91,12 +91,10 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
       if (value.type_index() >= kTVMFFIStaticObjectBegin) return Descend(std::move(value), region);
       return Leave(value, region);
     }
-    VisitResult result = GoOn();
-    if (IsStackLow()) {
-      result = Error("ValueError", kHooksUsedUpStack, "");
-    } else {
-      result = WithDefRegionKind(region, [&] { return DefaultVisitExpected(value); });
-    }
+    VisitResult result = WithDefRegionKind(region, [&]() -> VisitResult {
+      if (IsStackLow()) return Error("ValueError", kHooksUsedUpStack, "");
+      return DefaultVisitExpected(value);
+    });
     AddErrorContext(result, value);
     return details::StructuralVisitNeedEarlyReturn(result) ? result : Leave(value, region);
   }

@@ -157,6 +157,12 @@ inline RecentSetter* RecentSetterOf(PyTypeObject* type) {
 bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args);
 bool SetCallable(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
+// Whether `obj` is known to be converted by SetWrapper, so that its handle is all there is to it.
+inline bool IsPlainWrapper(PyObject* obj) {
+  RecentSetter* recent = RecentSetterOf(Py_TYPE(obj));
+  return recent->type == Py_TYPE(obj) && recent->setter == SetWrapper;
+}
+
 // For a type that is not in that table.
 bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args);
 

@@ -219,10 +219,7 @@ int Write(const Field& field, PyObject* obj, PyObject* value) {
 
 // The setter of a field of objects, for a value whose object is borrowed without further ado.
 inline int WriteObject(const Field& field, PyObject* obj, char* address, PyObject* value) {
-  RecentSetter* recent = RecentSetterOf(Py_TYPE(value));
-  if (recent->type != Py_TYPE(value) || recent->setter != SetWrapper) {
-    return Write(field, obj, value);
-  }
+  if (!IsPlainWrapper(value)) return Write(field, obj, value);
   uintptr_t handle = AsWrapper(value)->handle.load(std::memory_order_relaxed);
   if (TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return Write(field, obj, value);
   TVMFFIAny converted;

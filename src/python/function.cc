@@ -151,10 +151,7 @@ class PyCallback : public ffi::FunctionObj {
   }
 
   TVM_FFI_INLINE static bool StoreResult(PyObject* value, TVMFFIAny* result) {
-    RecentSetter* recent = RecentSetterOf(Py_TYPE(value));
-    if (recent->type != Py_TYPE(value) || recent->setter != SetWrapper) {
-      return StoreAnyResult(value, result);
-    }
+    if (!IsPlainWrapper(value)) return StoreAnyResult(value, result);
     TVMFFIObject* h = HoldHandle(AsWrapper(value));
     if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
     tie::StoreObject(h, result);
