@@ -257,6 +257,18 @@ class UnwindStop {
   ~UnwindStop() { __asm__ volatile(""); }  // no instruction, but something to be done
 };
 
+// Ends a thread that has no business in the interpreter any more. Does not return then.
+void StopIfFinalizing();
+
+// PyEval_RestoreThread. Without the GIL, CPython 3.13 may let a thread in that came while it stopped
+// all threads for the last time, and frees the state of threads that are about to come.
+inline void RestoreThread(PyThreadState* state) {
+  constexpr bool kChecks = kFreeThreaded && PY_VERSION_HEX < 0x030E0000;
+  if (kChecks) StopIfFinalizing();
+  PyEval_RestoreThread(state);
+  if (kChecks) StopIfFinalizing();
+}
+
 // Gives a detached thread the GIL. False while the interpreter shuts down.
 bool EnterInterpreter(PyGILState_STATE* state);
 int InitThreadExit();  // at import: -1 with an error set

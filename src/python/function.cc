@@ -239,7 +239,7 @@ int CallWithoutGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
   EnterFlight(&flight);
   PyThreadState* state = PyEval_SaveThread();
   int code = CallDirectly(func, args, result);
-  PyEval_RestoreThread(state);
+  RestoreThread(state);
   LeaveFlight(&flight);
   return code;
 }

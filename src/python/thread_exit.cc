@@ -40,11 +40,18 @@ void AwaitEnteringThreads(PyObject*) {
 
 }  // namespace
 
+void StopIfFinalizing() {
+  if (IsFinalizing()) StopForGood();
+}
+
 bool EnterInterpreter(PyGILState_STATE* state) {
   is_entering = true;
   threads_entering.fetch_add(1);
   bool may_enter = !IsFinalizing();
-  if (may_enter) *state = PyGILState_Ensure();
+  if (may_enter) {
+    *state = PyGILState_Ensure();
+    StopIfFinalizing();  // see RestoreThread
+  }
   threads_entering.fetch_sub(1);
   is_entering = false;
   return may_enter;
