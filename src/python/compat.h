@@ -238,23 +238,6 @@ inline bool OneThread() {
 #endif
 }
 
-// Attaches a thread that C++ came in on, for as long as it lives.
-class GILGuard {
- public:
-  GILGuard() : attached_(AttachedHere()) {
-    if (!attached_) state_ = PyGILState_Ensure();
-  }
-  GILGuard(const GILGuard&) = delete;
-  GILGuard& operator=(const GILGuard&) = delete;
-  ~GILGuard() {
-    if (!attached_) PyGILState_Release(state_);
-  }
-
- private:
-  bool attached_;
-  PyGILState_STATE state_{};
-};
-
 inline bool IsFinalizing() {
 #if PY_VERSION_HEX >= 0x030D0000
   return Py_IsFinalizing() != 0;
@@ -262,6 +245,53 @@ inline bool IsFinalizing() {
   return _Py_IsFinalizing() != 0;
 #endif
 }
+
+// In every function through which C++ enters Python: its frame gets an entry that the unwinder
+// looks at, so that a thread which CPython ends stops there (thread_exit.cc), and no frame of
+// others further out is unwound.
+class UnwindStop {
+ public:
+  UnwindStop() = default;
+  UnwindStop(const UnwindStop&) = delete;
+  UnwindStop& operator=(const UnwindStop&) = delete;
+  ~UnwindStop() { __asm__ volatile(""); }  // no instruction, but something to be done
+};
+
+// Ends a thread that has no business in the interpreter any more. Does not return then.
+void StopIfFinalizing();
+
+// PyEval_RestoreThread. Without the GIL, CPython 3.13 may let a thread in that came while it stopped
+// all threads for the last time, and frees the state of threads that are about to come.
+inline void RestoreThread(PyThreadState* state) {
+  constexpr bool kChecks = kFreeThreaded && PY_VERSION_HEX < 0x030E0000;
+  if (kChecks) StopIfFinalizing();
+  PyEval_RestoreThread(state);
+  if (kChecks) StopIfFinalizing();
+}
+
+// Gives a detached thread the GIL. False while the interpreter shuts down.
+bool EnterInterpreter(PyGILState_STATE* state);
+int InitThreadExit();  // at import: -1 with an error set
+
+// Attaches a thread that C++ came in on, for as long as it lives; false when the interpreter shuts
+// down and does not let it in.
+class GILGuard {
+ public:
+  GILGuard() : attached_(AttachedHere()) {
+    if (!attached_) entered_ = EnterInterpreter(&state_);
+  }
+  GILGuard(const GILGuard&) = delete;
+  GILGuard& operator=(const GILGuard&) = delete;
+  ~GILGuard() {
+    if (entered_) PyGILState_Release(state_);
+  }
+  explicit operator bool() const { return attached_ || entered_; }
+
+ private:
+  bool attached_;
+  bool entered_ = false;
+  PyGILState_STATE state_{};
+};
 
 inline bool IsMainInterpreter() { return PyInterpreterState_Get() == PyInterpreterState_Main(); }
 

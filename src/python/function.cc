@@ -32,6 +32,7 @@ class PyCallback : public ffi::FunctionObj {
   }
 
   static int Call(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
+    UnwindStop stop;
     auto* self = static_cast<PyCallback*>(static_cast<ffi::Object*>(handle));
     // A thread that may touch Python may do so while the interpreter shuts down, too.
     if (TVM_FFI_PREDICT_FALSE(!AttachedHere())) return CallDetached(handle, args, num_args, result);
@@ -76,12 +77,12 @@ class PyCallback : public ffi::FunctionObj {
  private:
   TVM_FFI_NO_INLINE static int CallDetached(void* handle, const TVMFFIAny* args, int32_t num_args,
                                             TVMFFIAny* result) {
-    if (IsFinalizing()) {
+    GILGuard gil;
+    if (!gil) {
       TVMFFIErrorSetRaisedFromCStr("RuntimeError",
                                    "a Python function was called while the interpreter shuts down");
       return -1;
     }
-    GILGuard gil;
     return Call(handle, args, num_args, result);
   }
 
@@ -231,13 +232,14 @@ void Arguments::LetGoOfAll() {
 namespace {
 
 int CallWithoutGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
+  UnwindStop stop;
   // While the GIL is away the collector must not look into the arguments, nor another thread free
   // them.
   InFlight flight{args->data(), args->size(), nullptr, nullptr, nullptr};
   EnterFlight(&flight);
   PyThreadState* state = PyEval_SaveThread();
   int code = CallDirectly(func, args, result);
-  PyEval_RestoreThread(state);
+  RestoreThread(state);
   LeaveFlight(&flight);
   return code;
 }

@@ -14,19 +14,16 @@ extern PyMethodDef to_any_functions[];
 
 namespace {
 
+// For C++ that runs long, from any thread. -1 with a Python error set.
+int CheckSignals() {
+  UnwindStop stop;
+  GILGuard gil;
+  return gil ? PyErr_CheckSignals() : 0;
+}
+
+// The library needs no other entry: this one sees to the GIL itself.
 int RegisterInterpreter() {
-  struct {
-    const char* name;
-    void* symbol;
-  } const kEntries[] = {
-      {"PyErr_CheckSignals", reinterpret_cast<void*>(PyErr_CheckSignals)},
-      {"PyGILState_Ensure", reinterpret_cast<void*>(PyGILState_Ensure)},
-      {"PyGILState_Release", reinterpret_cast<void*>(PyGILState_Release)},
-  };
-  for (const auto& entry : kEntries) {
-    if (TVMFFIEnvRegisterCAPI(entry.name, entry.symbol) != 0) return -1;
-  }
-  return 0;
+  return TVMFFIEnvRegisterCAPI("PyErr_CheckSignals", reinterpret_cast<void*>(CheckSignals));
 }
 
 // The two objects that mark a missing value and the start of keyword arguments.
@@ -47,7 +44,7 @@ int ExecUnguarded(PyObject* module) {
   }
   core_module = module;
   TVMFFITestingDummyTarget();
-  if (RegisterInterpreter() < 0 || InitWrapperTypes(module) < 0 || InitFunctionType(module) < 0 ||
+  if (InitThreadExit() < 0 || RegisterInterpreter() < 0 || InitWrapperTypes(module) < 0 || InitFunctionType(module) < 0 ||
       InitErrorType(module) < 0 || InitDataType(module) < 0 || InitDevice(module) < 0 ||
       InitTensor(module) < 0 || InitDLPack(module) < 0 || InitContainerTypes(module) < 0 ||
       InitFieldTypes(module) < 0 || InitReflection(module) < 0 || InitPyClass(module) < 0 ||

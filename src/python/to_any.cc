@@ -17,8 +17,6 @@ using ffi::TypeIndex;
 // ---- Arguments ----
 
 void Arguments::LetGo() {
-  // A thread that the interpreter ends while it waits for the GIL unwinds through here.
-  if (IsFinalizing() && !AttachedHere()) return;
   if (TVM_FFI_PREDICT_TRUE(PyErr_Occurred() == nullptr)) return LetGoOfAll();
   ErrorAside failure_of_the_call;
   LetGoOfAll();

@@ -1118,12 +1118,13 @@ int ConvertForField(void* converter, const TVMFFIAny* in, TVMFFIAny* out) {
   auto* node = static_cast<Node*>(converter);
   // Most values are what the field declares, and copying those needs no Python.
   if (IsNative(node, in->type_index)) return TVMFFIAnyViewToOwnedAny(in, out);
-  if (IsFinalizing()) {
+  UnwindStop stop;
+  GILGuard gil;
+  if (!gil) {
     TVMFFIErrorSetRaisedFromCStr("RuntimeError",
                                  "a field was set while the interpreter shuts down");
     return -1;
   }
-  GILGuard gil;
   Result result;
   Outcome outcome = Run([&] { return ConvertCell(node, *in, &result); });
   if (outcome == Outcome::kDone) {

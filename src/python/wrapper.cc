@@ -323,6 +323,7 @@ std::atomic<bool> interpreter_ended{false};
 
 void ReleaseFromAnyThread(void* obj) {
   if (interpreter_ended.load(std::memory_order_acquire)) return;  // leaked on purpose
+  UnwindStop stop;
   if (AttachedHere()) {
     Py_DECREF(static_cast<PyObject*>(obj));
     return;

@@ -97,7 +97,10 @@ struct Runtime : public tie::NoHooks {
   static const tie::AdoptedTable& Table() { return *adopted_table; }
   static tie::Handle& HandleOf(Wrapper* w) { return w->handle; }
   static void IncRef(Wrapper* w) { Py_INCREF(AsObject(w)); }
-  static void DecRef(Wrapper* w) { Py_DECREF(AsObject(w)); }
+  static void DecRef(Wrapper* w) {
+    UnwindStop stop;  // C++ lets go of an object, and Python code runs
+    Py_DECREF(AsObject(w));
+  }
   static bool TryIncRef(Wrapper* w) {
     if (!tether_py::TryIncRef(AsObject(w))) return false;
     if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exit while other threads use the FFI: no process may die, hang, or unwind frames of a client.
+
+PYTHONPATH=build/release/package python tests/exit/run.py             # 60 processes, as in the suite
+PYTHONPATH=build/release/package python tests/exit/run.py 2000        # the bar for a release
+PYTHONPATH=build/release/package python tests/exit/run.py 300 hooks   # some of the programs
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+AT_ONCE = 6  # more than there are processors, so that threads are interrupted anywhere
+SECONDS = 120.0
+
+
+def build_client(folder: Path) -> Path:
+    """Compile client.cc against the package that is imported."""
+    from tvm_ffi import libinfo  # noqa: PLC0415
+
+    target = folder / "exit_client.so"
+    command = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-Wall", "-Werror", "-pthread"]
+    command += [f"-I{path}" for path in libinfo.include_paths()]
+    command += [str(HERE / "client.cc"), "-o", str(target), libinfo.find_libtvm_ffi()]
+    subprocess.run(command, check=True)
+    return target
+
+
+def run_one(name: str, client: Path) -> str:
+    """Run one program; returns what is wrong with its end."""
+    command = [sys.executable, str(HERE / "programs.py"), name, str(client)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=False, env=os.environ
+        )
+    except subprocess.TimeoutExpired:
+        return f"{name}: did not end in {SECONDS} s"
+    if done.returncode == 0:
+        return ""
+    return f"{name}: exit status {done.returncode}\n{done.stderr[-2000:]}"
+
+
+def run(count: int, names: list[str], client: Path) -> list[str]:
+    """Run `count` processes, the programs in turn; returns the failures."""
+    jobs = [names[i % len(names)] for i in range(count)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return [failure for failure in pool.map(lambda name: run_one(name, client), jobs) if failure]
+
+
+def all_names() -> list[str]:
+    """The programs; free-threaded CPython 3.13 cannot end some of them, with or without us."""
+    sys.path.insert(0, str(HERE))
+    from programs import PROGRAMS  # noqa: PLC0415
+
+    return list(PROGRAMS)
+
+
+def main() -> int:
+    """Print every failure and a last line; the exit status says whether there was one."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    with tempfile.TemporaryDirectory() as folder:
+        failures = run(count, sys.argv[2:] or all_names(), build_client(Path(folder)))
+    for failure in failures:
+        print(failure)
+    version = sysconfig.get_python_version() + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else "")
+    print(f"python {version}: {len(failures)} of {count} processes failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
