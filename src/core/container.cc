@@ -12,6 +12,7 @@
 #include <tvm/ffi/reflection/registry.h>
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -123,6 +124,25 @@ class MapCursor {
   mutable uint64_t index_;
 };
 
+// ---- Opaque objects as keys
+//
+// Each time a Python object crosses, a new opaque object is made around it. As keys they are equal
+// if they carry the same one.
+
+int64_t HashOpaque(const Any& value) {
+  TVMFFIObject* object = details::AnyUnsafe::TVMFFIAnyPtrFromAny(value)->v_obj;
+  return reinterpret_cast<int64_t>(TVMFFIOpaqueObjectGetCellPtr(object)->handle);
+}
+
+bool EqualOpaque(const Any& lhs, const Any& rhs) { return HashOpaque(lhs) == HashOpaque(rhs); }
+
+void RegisterKeyHook(int32_t type_index, const char* name, void* function) {
+  TVMFFIByteArray column{name, std::strlen(name)};
+  const AnyView hook(function);
+  TVM_FFI_CHECK_SAFE_CALL(
+      TVMFFITypeRegisterAttr(type_index, &column, reinterpret_cast<const TVMFFIAny*>(&hook)));
+}
+
 // ---- Devices
 
 // Walks the values of nested containers in order, without recursion and each container once, so
@@ -199,6 +219,11 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   // Clients look these columns up once, at the first key they hash.
   refl::EnsureTypeAttrColumn(refl::type_attr::kAnyHash);
   refl::EnsureTypeAttrColumn(refl::type_attr::kAnyEqual);
+
+  RegisterKeyHook(TypeIndex::kTVMFFIOpaquePyObject, refl::type_attr::kAnyHash,
+                  reinterpret_cast<void*>(HashOpaque));
+  RegisterKeyHook(TypeIndex::kTVMFFIOpaquePyObject, refl::type_attr::kAnyEqual,
+                  reinterpret_cast<void*>(EqualOpaque));
 
   refl::TypeAttrDef<ArrayObj>().def_convert<Array<Any>>();
   refl::TypeAttrDef<ListObj>().def_convert<List<Any>>();
