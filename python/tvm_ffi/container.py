@@ -97,8 +97,14 @@ class _SequenceMethods:
     __slots__ = ()
 
     def __contains__(self: Any, value: object) -> bool:
-        if self._ffi_contains(self, value):
-            return True
+        try:
+            if self._ffi_contains(self, value):
+                return True
+        except OverflowError:
+            # An integer beyond 64 bits, alone or in a collection, is an element of nothing.
+            if not isinstance(value, (int, tuple, list, dict)):
+                raise
+            return False
         if not _is_other_sequence(value):
             return False
         wanted = value if isinstance(value, type(self)) else type(self)(value)
@@ -181,8 +187,10 @@ class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
                 f"attempt to assign sequence of size {len(items)} "
                 f"to extended slice of size {len(positions)}"
             )
+        old = self[where]  # let go of at the end: their finalisers may change this list
         for position, item in zip(positions, items, strict=True):
             self._set_index(position, item)
+        del old
 
     def _delete_slice(self, where: slice) -> None:
         start, stop, step = where.indices(len(self))
@@ -190,8 +198,10 @@ class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
             if start < stop:
                 _ffi_api.ListEraseRange(self, start, stop)
             return
+        old = self[where]  # as above
         for position in sorted(range(start, stop, step), reverse=True):
             self._del_index(position)
+        del old
 
     def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:
         if isinstance(index, slice):
@@ -345,8 +355,18 @@ class _MappingMethods:
         return _ffi_api.DeepCopy(self)
 
 
+def _pairs(items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    for position, item in enumerate(items):
+        pair = tuple(item)
+        if len(pair) != 2:
+            raise ValueError(f"item #{position} has length {len(pair)}; a key and a value are needed")
+        yield pair
+
+
 def _flat_items(mapping: Mapping[Any, Any]) -> Iterator[Any]:
-    return itertools.chain.from_iterable(mapping.items())
+    items = mapping.items()
+    # The items of a plain dict are pairs for certain.
+    return itertools.chain.from_iterable(items if type(mapping) is dict else _pairs(items))
 
 
 @register_object("ffi.Map")
@@ -387,21 +407,27 @@ class Dict(_MappingMethods, core.DictBase, core.Object, MutableMapping["K", "V"]
 
     def pop(self, key: Any, *default: Any) -> Any:
         """Remove a key and return its value, or `default` if it is absent."""
-        if len(default) > 1:
-            raise TypeError(f"pop expected at most 2 arguments, got {len(default) + 1}")
-        value = self._get_or(key, MISSING)
-        if value is not MISSING:
-            _ffi_api.DictErase(self, key)
-            return value
-        if default:
-            return default[0]
-        raise KeyError(key)
+        return self._pop(key, *default)
 
     def clear(self) -> None:
         """Remove all items."""
         _ffi_api.DictClear(self)
 
-    def update(self, other: Mapping[Any, Any]) -> None:  # type: ignore[override]
-        """Store the items of another mapping."""
-        for key, value in other.items():
+    def update(self, other: Any = (), /, **named: Any) -> None:  # type: ignore[override]
+        """Store the items of a mapping or of an iterable of pairs, then the named ones.
+
+        >>> import tvm_ffi
+        >>> d = tvm_ffi.Dict()
+        >>> d.update([("a", 1)], b=2)
+        >>> d
+        {"a": 1, "b": 2}
+        """
+        items = other
+        if hasattr(other, "items"):
+            items = other.items()
+        elif hasattr(other, "keys"):
+            items = ((key, other[key]) for key in other.keys())
+        for key, value in _pairs(items):
+            self[key] = value
+        for key, value in named.items():
             self[key] = value

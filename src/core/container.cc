@@ -12,6 +12,7 @@
 #include <tvm/ffi/reflection/registry.h>
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -30,8 +31,16 @@ void MakeSequence(PackedArgs args, Any* result) {
   *result = std::move(seq);
 }
 
+// Keys and elements may have hooks, which are user code: it can change a List or Dict, and take away
+// the last reference to the very container. Those that run hooks hold it.
+template <typename ObjType>
+ObjectPtr<ObjType> Hold(const ObjType* container) {
+  return details::ObjectUnsafe::ObjectPtrFromUnowned<ObjType>(const_cast<ObjType*>(container));
+}
+
 template <typename SeqObj>
 bool Contains(const SeqObj* seq, const Any& value) {
+  const ObjectPtr<SeqObj> hold = Hold(seq);
   AnyEqual equal;
   // By index: an equality hook may change a List.
   for (size_t i = 0; i < seq->size(); ++i) {
@@ -50,10 +59,13 @@ Any Pop(List<Any> list, int64_t index) {
 void ReplaceSlice(List<Any> list, int64_t start, int64_t stop, const List<Any>& replacement) {
   // A snapshot, also because dropping the old elements may run code that changes the replacement.
   const std::vector<Any> items(replacement.begin(), replacement.end());
-  list.GetListObj()->erase(start, stop);
-  if (items.empty()) return;
-  tether::ListOps::WithRoom(list.GetListObj(), static_cast<int64_t>(items.size()))
-      ->insert(start, items.begin(), items.end());
+  ListObj* target = list.GetListObj();
+  const int64_t size = tether::SeqOps::Size(target);
+  if (start < 0 || stop > size || start > stop) tether::ThrowEraseRange(start, stop, size);
+  tether::ListOps::WithRoom(target, static_cast<int64_t>(items.size()) - (stop - start));
+  tether::SeqOps::Rotate(target, start, stop, size);
+  const tether::TakenCells old(target, size - (stop - start));
+  target->insert(start, items.begin(), items.end());
 }
 
 // ---- Maps
@@ -72,9 +84,20 @@ const Any& Missing() {
   return *missing;
 }
 
+Any GetItem(const MapBaseObj* map, const Any& key) {
+  const ObjectPtr<MapBaseObj> hold = Hold(map);
+  return map->at(key);
+}
+
 Any GetItemOrMissing(const MapBaseObj* map, const Any& key) {
+  const ObjectPtr<MapBaseObj> hold = Hold(map);
   const Any* value = tether::MapOps::FindValue(map, key);
   return value != nullptr ? *value : Missing();
+}
+
+int64_t Count(const MapBaseObj* map, const Any& key) {
+  const ObjectPtr<MapBaseObj> hold = Hold(map);
+  return static_cast<int64_t>(map->count(key));
 }
 
 // A position in a map, driven by one integer: 0 reads the key, 1 the value, anything else advances.
@@ -82,8 +105,7 @@ Any GetItemOrMissing(const MapBaseObj* map, const Any& key) {
 class MapCursor {
  public:
   explicit MapCursor(const MapBaseObj* map)
-      : map_(details::ObjectUnsafe::ObjectPtrFromUnowned<MapBaseObj>(const_cast<MapBaseObj*>(map))),
-        index_(tether::MapOps::FirstIndex(map)) {}
+      : map_(Hold(map)), index_(tether::MapOps::FirstIndex(map)) {}
 
   Any operator()(int64_t command) const {
     const MapBaseObj* map = map_.get();
@@ -101,6 +123,25 @@ class MapCursor {
   ObjectPtr<MapBaseObj> map_;
   mutable uint64_t index_;
 };
+
+// ---- Opaque objects as keys
+//
+// Each time a Python object crosses, a new opaque object is made around it. As keys they are equal
+// if they carry the same one.
+
+int64_t HashOpaque(const Any& value) {
+  TVMFFIObject* object = details::AnyUnsafe::TVMFFIAnyPtrFromAny(value)->v_obj;
+  return reinterpret_cast<int64_t>(TVMFFIOpaqueObjectGetCellPtr(object)->handle);
+}
+
+bool EqualOpaque(const Any& lhs, const Any& rhs) { return HashOpaque(lhs) == HashOpaque(rhs); }
+
+void RegisterKeyHook(int32_t type_index, const char* name, void* function) {
+  TVMFFIByteArray column{name, std::strlen(name)};
+  const AnyView hook(function);
+  TVM_FFI_CHECK_SAFE_CALL(
+      TVMFFITypeRegisterAttr(type_index, &column, reinterpret_cast<const TVMFFIAny*>(&hook)));
+}
 
 // ---- Devices
 
@@ -179,6 +220,11 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   refl::EnsureTypeAttrColumn(refl::type_attr::kAnyHash);
   refl::EnsureTypeAttrColumn(refl::type_attr::kAnyEqual);
 
+  RegisterKeyHook(TypeIndex::kTVMFFIOpaquePyObject, refl::type_attr::kAnyHash,
+                  reinterpret_cast<void*>(HashOpaque));
+  RegisterKeyHook(TypeIndex::kTVMFFIOpaquePyObject, refl::type_attr::kAnyEqual,
+                  reinterpret_cast<void*>(EqualOpaque));
+
   refl::TypeAttrDef<ArrayObj>().def_convert<Array<Any>>();
   refl::TypeAttrDef<ListObj>().def_convert<List<Any>>();
   refl::TypeAttrDef<MapObj>().def_convert<Map<Any, Any>>();
@@ -214,9 +260,8 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   refl::GlobalDef()
       .def_packed("ffi.Map", MakeMap<Map<Any, Any>>)
       .def("ffi.MapSize", [](const MapObj* map) { return static_cast<int64_t>(map->size()); })
-      .def("ffi.MapGetItem", [](const MapObj* map, const Any& key) -> Any { return map->at(key); })
-      .def("ffi.MapCount",
-           [](const MapObj* map, const Any& key) { return static_cast<int64_t>(map->count(key)); })
+      .def("ffi.MapGetItem", [](const MapObj* map, const Any& key) { return GetItem(map, key); })
+      .def("ffi.MapCount", [](const MapObj* map, const Any& key) { return Count(map, key); })
       .def("ffi.MapGetItemOrMissing",
            [](const MapObj* map, const Any& key) { return GetItemOrMissing(map, key); })
       .def("ffi.MapForwardIterFunctor",
@@ -224,9 +269,8 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def_packed("ffi.Dict", MakeMap<Dict<Any, Any>>)
       .def("ffi.DictSize", [](const DictObj* dict) { return static_cast<int64_t>(dict->size()); })
       .def("ffi.DictGetItem",
-           [](const DictObj* dict, const Any& key) -> Any { return dict->at(key); })
-      .def("ffi.DictCount", [](const DictObj* dict,
-                               const Any& key) { return static_cast<int64_t>(dict->count(key)); })
+           [](const DictObj* dict, const Any& key) { return GetItem(dict, key); })
+      .def("ffi.DictCount", [](const DictObj* dict, const Any& key) { return Count(dict, key); })
       .def("ffi.DictGetItemOrMissing",
            [](const DictObj* dict, const Any& key) { return GetItemOrMissing(dict, key); })
       .def("ffi.DictForwardIterFunctor",

@@ -123,6 +123,20 @@ inline void AppendChildren(const Object* node, int64_t skip_flags, std::vector<C
 }
 
 /*!
+ * \brief The entries of a map, to be walked while each key is looked up in another: the map itself,
+ * or a copy of a Dict that the hooks of its keys might change meanwhile.
+ */
+inline ObjectPtr<Object> EntriesForLookups(const MapBaseObj& map) {
+  if (map.type_index() == kTVMFFIDict) {
+    for (const auto& entry : map) {
+      int32_t type_index = entry.first.type_index();
+      if (type_index > kTVMFFIBytes) return MapOps::Copy(&map);
+    }
+  }
+  return details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(const_cast<MapBaseObj*>(&map));
+}
+
+/*!
  * \brief Map keyed by addresses, or by pairs of them: open addressing, no removal.
  *
  * A fresh value is `Value{}`; references are valid until the next call of operator[].
@@ -228,7 +242,7 @@ class GraphWalk {
       Frame done = std::move(top);
       frames_.pop_back();
       derived()->Leave(done);
-      children_.resize(done.first);
+      DropChildren(done.first);
     }
   }
 
@@ -243,8 +257,16 @@ class GraphWalk {
       Drain(floor);
     } catch (...) {
       for (; frames_.size() > floor; frames_.pop_back()) derived()->Abandon(frames_.back());
-      children_.resize(first);
+      DropChildren(first);
       throw;
+    }
+  }
+
+  // One by one: letting go of a child may run user code, and that may come back to this walk.
+  void DropChildren(size_t first) {
+    while (children_.size() > first) {
+      Child gone = std::move(children_.back());
+      children_.pop_back();
     }
   }
 

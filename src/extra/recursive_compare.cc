@@ -319,7 +319,8 @@ class CompareWalk {
   // Nonzero also when the two have different keys.
   int AddValues(size_t first, const MapBaseObj& lhs, const MapBaseObj& rhs) {
     if (lhs.size() != rhs.size()) return 1;
-    for (const auto& [key, value] : lhs) {
+    const ObjectPtr<Object> entries = EntriesForLookups(lhs);
+    for (const auto& [key, value] : *static_cast<const MapBaseObj*>(entries.get())) {
       auto it = rhs.find(key);
       if (it == rhs.end()) return 1;
       int result = AddParts(first, value, std::as_const(it->second));

@@ -147,11 +147,13 @@ class Part {
     }
   }
 
-  /*! \brief Becomes another value, borrowed. */
-  void Borrow(const TVMFFIAny& cell) {
-    if (is_owned_) details::ObjectUnsafe::DecRefObjectHandle(cell_.v_obj);
-    cell_ = cell;
-    is_owned_ = false;
+  /*! \brief Becomes another value, borrowed. Only a part that owns nothing may: letting go of a value
+   * is user code, which might drop the new one. */
+  void Borrow(const TVMFFIAny& cell) { cell_ = cell; }
+
+  /*! \brief Owns nothing any more. */
+  void LetGo() {
+    if (is_owned_) Part gone = std::move(*this);
   }
 
   void Own() {

@@ -357,7 +357,13 @@ class StructuralComparer {
     return frame;
   }
 
-  void Pop() { frames_.Pop(); }
+  void Pop() {
+    // What the frame owns dies when the stack is whole again.
+    Part lhs = std::move(frames_.back().lhs);
+    Part rhs = std::move(frames_.back().rhs);
+    ObjectRef dict_copy = std::move(frames_.back().dict_copy);
+    frames_.Pop();
+  }
 
   // To be called before user code runs, which might drop what was only borrowed so far.
   void OwnEverything() {
@@ -373,6 +379,8 @@ class StructuralComparer {
   // Goes on in the topmost frame. Open: *next are the parts of it to enter. Equal: it is done and
   // gone.
   Outcome Advance(Next* next) {
+    next->lhs.LetGo();
+    next->rhs.LetGo();
     switch (frames_.back().node_kind) {
       case NodeKind::kSequence:
         return AdvanceSequence(next);
@@ -427,12 +435,11 @@ class StructuralComparer {
       if (frames_.back().progress.entry == EntriesOf(frames_.back())->end()) return FinishMap();
       // Looking an object up may call its `__any_equal__`.
       if (!IsLeafKey(frames_.back().progress.entry->first.type_index())) OwnEverything();
-      PairFrame& top = frames_.back();
-      const auto& [key, value] = *top.progress.entry;
-      ++top.progress.entry;
+      const auto& [key, value] = *frames_.back().progress.entry;
+      ++frames_.back().progress.entry;
       Any bound;
       const Any& rhs_key = Translate(key, &lhs_to_rhs_, &bound);
-      const MapBaseObj* rhs_map = MapOf(top.rhs.cell());
+      const MapBaseObj* rhs_map = MapOf(frames_.back().rhs.cell());
       auto it = rhs_map->find(rhs_key);
       if (it == rhs_map->end()) {
         if (trace_path_) RecordSteps(AccessStep::MapItem(key), AccessStep::MapItemMissing(rhs_key));
@@ -443,7 +450,7 @@ class StructuralComparer {
       if (outcome == Outcome::kEqual) continue;
       next->lhs.Borrow(CellOf(value));
       next->rhs.Borrow(CellOf(it->second));
-      next->region = top.inner_region;
+      next->region = frames_.back().inner_region;
       return outcome;
     }
   }
@@ -454,10 +461,12 @@ class StructuralComparer {
     const MapBaseObj* rhs_map = MapOf(frames_.back().rhs.cell());
     bool equal = lhs_map->size() == rhs_map->size();
     if (!equal && trace_path_) {
-      for (const auto& entry : *rhs_map) {
+      OwnEverything();
+      const ObjectPtr<Object> copy = MapOps::Copy(rhs_map);  // looking up may change a Dict
+      for (const auto& entry : *static_cast<const MapBaseObj*>(copy.get())) {
         Any bound;
         const Any& lhs_key = Translate(entry.first, &rhs_to_lhs_, &bound);
-        if (lhs_map->find(lhs_key) != lhs_map->end()) continue;
+        if (lhs_map->count(lhs_key) != 0) continue;
         RecordSteps(AccessStep::MapItemMissing(lhs_key), AccessStep::MapItem(entry.first));
         break;
       }

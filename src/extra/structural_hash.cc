@@ -99,11 +99,13 @@ class StructuralHasher {
     struct Scope {
       StructuralHasher* self;
       size_t outer_floor;
+      size_t outer_entries;
       ~Scope() {
         while (self->frames_.size() > self->floor_) self->Pop();
+        self->DropEntries(outer_entries);  // of a map that did not get as far as a frame
         self->floor_ = outer_floor;
       }
-    } scope{this, std::exchange(floor_, frames_.size())};
+    } scope{this, std::exchange(floor_, frames_.size()), entries_.size()};
     uint64_t hash = 0;
     Next next{std::move(value), region};
     bool known = HashLeaf(next.value.cell(), &hash);
@@ -282,10 +284,9 @@ class StructuralHasher {
       DropEntries(first);
       return true;
     }
-    HashFrame& frame = Push(std::move(next->value), NodeKind::kMapping);
+    HashFrame& frame = Push(std::move(next->value), NodeKind::kMapping, first);
     frame.hash = *hash;
     frame.region = frame.inner_region = next->region;
-    frame.first_entry = first;
     frame.position = position;
     *next = std::move(child);
     return false;
@@ -320,16 +321,22 @@ class StructuralHasher {
     return known != nullptr;
   }
 
+  // One by one: letting go of a value may run user code, and that may come back to this walk.
   void DropEntries(size_t first) {
-    entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(first), entries_.end());
+    while (entries_.size() > first) {
+      Part value = std::move(entries_.back().value);
+      entries_.pop_back();
+    }
   }
 
-  HashFrame& Push(Part&& node, NodeKind node_kind) {
+  // The frame is fit for Pop before anything can throw.
+  HashFrame& Push(Part&& node, NodeKind node_kind, size_t first_entry = 0) {
     if (is_owning_) node.Own();
     bool is_reachable_again = IsReachableAgain(node);
     HashFrame& frame = frames_.Push();
     frame.node = std::move(node);
     frame.node_kind = node_kind;
+    frame.first_entry = first_entry;
     frame.is_reachable_again = is_reachable_again;
     if (circle_watch_.DueAt(frames_.size())) CheckNotCyclic();
     return frame;
@@ -337,12 +344,14 @@ class StructuralHasher {
 
   void Pop() {
     if (frames_.back().node_kind == NodeKind::kMapping) DropEntries(frames_.back().first_entry);
+    Part node = std::move(frames_.back().node);  // dies when the stack is whole again
     frames_.Pop();
   }
 
   // Goes on in the topmost frame. True: it is done and gone, *hash is its hash. False: *next is the
   // part of it to visit.
   bool Advance(Next* next, uint64_t* hash) {
+    next->value.LetGo();
     HashFrame& top = frames_.back();
     if (!AdvanceIn(&top, next)) return false;
     *hash = top.node_kind != NodeKind::kFields ? top.hash

@@ -63,7 +63,7 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
     for (; frames_.size() > floor; frames_.pop_back()) {
       AddErrorContext(result, frames_.back().node);
     }
-    children_.resize(num_children);
+    DropChildren(num_children);
     return result;
   }
 
@@ -133,7 +133,7 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
     }
     Frame done = std::move(top);
     frames_.pop_back();
-    children_.resize(done.first);
+    DropChildren(done.first);
     return Leave(done.node, done.data.region);
   }
 

@@ -97,7 +97,7 @@ class PathSearch : public GraphWalk<PathSearch, SearchFrame> {
       Push(std::move(value), 0, {std::move(path), matched, found_.size()});
     } catch (const Error&) {
       // A field that cannot be read hides what is below; the error being explained matters more.
-      children_.resize(num_children);
+      DropChildren(num_children);
       return;
     }
     on_path_[node] = true;

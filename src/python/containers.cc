@@ -274,27 +274,53 @@ const TVMFFIAny& CellOf(const ffi::Any& any) {
   return *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(any);
 }
 
+// With the error of a failed conversion set: whether the value is one that no container can hold, an
+// integer out of range or a collection with one inside. Such a value is simply not there; the error
+// is cleared.
+bool CannotBeElement(PyObject* value) {
+  if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
+  if (!PyIndex_Check(value) && !PyTuple_Check(value) && !PyList_Check(value) &&
+      !PyDict_Check(value)) {
+    return false;
+  }
+  PyErr_Clear();
+  return true;
+}
+
+PyObject* KeyErrorFor(PyObject* key) {
+  // In a tuple, so that a tuple as key is not taken for several arguments.
+  Ref args = Ref::Steal(PyTuple_Pack(1, key));
+  if (args) PyErr_SetObject(PyExc_KeyError, args.get());
+  return nullptr;
+}
+
 // Calls found(value cell) or missing().
 template <typename Found, typename Missing>
 PyObject* MapLookup(PyObject* self, PyObject* key, const Found& found, const Missing& missing) {
   return Guarded([&]() -> PyObject* {
     Arguments args;
-    if (!args.Add(key)) return nullptr;
+    if (!args.Add(key)) return CannotBeElement(key) ? missing() : nullptr;
     CriticalSection section(self);
     ffi::MapBaseObj* map = UseMap(self);
     if (map == nullptr) return nullptr;
+    // The hooks of an object are user code and may take the map away from its wrapper.
+    ffi::ObjectPtr<ffi::Object> hold;
+    if (args.data()->type_index > TypeIndex::kTVMFFIBytes) {
+      hold = Hold(ffi::details::ObjectUnsafe::GetHeader(map));
+    }
     // A view has the layout of an owned value and is only looked at.
-    auto it = map->find(*reinterpret_cast<const ffi::Any*>(args.data()));
-    return it != map->end() ? found(CellOf((*it).second)) : missing();
+    const ffi::Any& wanted = *reinterpret_cast<const ffi::Any*>(args.data());
+    const ffi::Any* value = ffi::tether::MapOps::FindValue(map, wanted);
+    return value != nullptr ? found(CellOf(*value)) : missing();
   });
 }
 
 PyObject* MapSubscript(PyObject* self, PyObject* key) {
   return MapLookup(
       self, key, [self](const TVMFFIAny& value) { return FromBorrowedAny(value, TagOf(self)); },
-      []() -> PyObject* {
-        PyErr_SetString(PyExc_KeyError, "key is not in Map");
-        return nullptr;
+      [self, key] {
+        return PyErr_Format(PyExc_KeyError, "key is not in %s: %R",
+                            PyObject_TypeCheck(self, types.dict) ? "Dict" : "Map", key);
       });
 }
 
@@ -326,10 +352,10 @@ struct MapIterator {
 
 PyTypeObject* map_iterator_type = nullptr;
 
+// Copies the table as it is, without asking any key for its hash.
 TVMFFIObject* SnapshotOf(ffi::MapBaseObj* map) {
-  ffi::Map<ffi::Any, ffi::Any> copy;
-  for (auto it = map->begin(); it != map->end(); ++it) copy.Set((*it).first, (*it).second);
-  return ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(copy));
+  return ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(
+      ffi::tether::MapOps::Copy(map));
 }
 
 PyObject* MakeMapIterator(PyObject* self, Part part) {
@@ -399,27 +425,65 @@ PyObject* MapKeysIter(PyObject* self, PyObject*) { return MakeMapIterator(self, 
 PyObject* MapValuesIter(PyObject* self, PyObject*) { return MakeMapIterator(self, Part::kValues); }
 PyObject* MapItemsIter(PyObject* self, PyObject*) { return MakeMapIterator(self, Part::kItems); }
 
+// Takes a key out of a Dict, in one search. Calls gone(value cell), which may take the value over, or
+// missing().
+template <typename Gone, typename Missing>
+PyObject* DictTake(PyObject* self, PyObject* key, const Gone& gone, const Missing& missing) {
+  return Guarded([&]() -> PyObject* {
+    ffi::Any wanted, value;
+    if (!ToOwnedAny(key, &wanted)) return CannotBeElement(key) ? missing() : nullptr;
+    {
+      CriticalSection section(self);
+      TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIDict, TypeIndex::kTVMFFIDict);
+      if (h == nullptr) return nullptr;
+      ffi::ObjectPtr<ffi::Object> hold = Hold(h);
+      auto* dict = static_cast<ffi::MapBaseObj*>(hold.get());
+      const uint64_t index = ffi::tether::MapOps::FindIndex(dict, wanted, "erase");
+      if (index == ffi::tether::MapOps::EndIndex(dict)) return missing();
+      value = ffi::tether::MapOps::Entry(dict, index)->second;
+      ffi::tether::MapOps::EraseIndex(dict, index);
+    }
+    return gone(&value);
+  });
+}
+
 int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
-  Ref done = Ref::Steal(Guarded([&]() -> PyObject* {
+  Ref done;
+  if (value == nullptr) {
+    done = Ref::Steal(DictTake(
+        self, key, [](ffi::Any*) { return Py_NewRef(Py_None); }, [key] { return KeyErrorFor(key); }));
+    return done ? 0 : -1;
+  }
+  done = Ref::Steal(Guarded([&]() -> PyObject* {
     ffi::Any converted_key, converted_value;
     if (!ToOwnedAny(key, &converted_key)) return nullptr;
-    if (value != nullptr && !ToOwnedAny(value, &converted_value)) return nullptr;
+    if (!ToOwnedAny(value, &converted_value)) return nullptr;
     CriticalSection section(self);
     TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIDict, TypeIndex::kTVMFFIDict);
     if (h == nullptr) return nullptr;
     ffi::Dict<ffi::Any, ffi::Any> dict(Hold(h));
-    if (value != nullptr) {
-      dict.Set(converted_key, converted_value);
-      Py_RETURN_NONE;
-    }
-    if (dict.count(converted_key) == 0) {
-      PyErr_SetObject(PyExc_KeyError, key);
-      return nullptr;
-    }
-    dict.erase(converted_key);
+    dict.Set(converted_key, converted_value);
     Py_RETURN_NONE;
   }));
   return done ? 0 : -1;
+}
+
+// pop(key[, default]) in one step, so that no other code comes between the look and the change.
+PyObject* DictPop(PyObject* self, PyObject* args) {
+  Py_ssize_t n = PyTuple_GET_SIZE(args);
+  if (n < 1 || n > 2) {
+    return PyErr_Format(PyExc_TypeError, "pop expected at %s %d argument%s, got %zd",
+                        n < 1 ? "least" : "most", n < 1 ? 1 : 2, n < 1 ? "" : "s", n);
+  }
+  PyObject* key = PyTuple_GET_ITEM(args, 0);
+  PyObject* fallback = n == 2 ? PyTuple_GET_ITEM(args, 1) : nullptr;
+  return DictTake(
+      self, key,
+      [self](ffi::Any* value) {
+        return FromOwnedAny(ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(*value)),
+                            TagOf(self));
+      },
+      [key, fallback] { return fallback != nullptr ? Py_NewRef(fallback) : KeyErrorFor(key); });
 }
 
 // ---- construction ----
@@ -465,6 +529,7 @@ PyMethodDef map_methods[] = {
     {"_keys_iter", MapKeysIter, METH_NOARGS, nullptr},
     {"_values_iter", MapValuesIter, METH_NOARGS, nullptr},
     {"_items_iter", MapItemsIter, METH_NOARGS, nullptr},
+    {"_pop", DictPop, METH_VARARGS, "For Dict only."},
     {nullptr, nullptr, 0, nullptr}};
 
 #define TETHER_SEQ_SLOTS                                          \
@@ -496,9 +561,41 @@ PyType_Spec list_spec = {"tvm_ffi.core.ListBase", sizeof(Wrapper), 0, kFlags, li
 PyType_Spec map_spec = {"tvm_ffi.core.MapBase", sizeof(Wrapper), 0, kFlags, map_slots};
 PyType_Spec dict_spec = {"tvm_ffi.core.DictBase", sizeof(Wrapper), 0, kFlags, dict_slots};
 
+// ---- functions as keys ----
+
+// Each time a Python callable crosses, a new function is made around it. As keys they are equal if
+// they call the same one. Others go by their address, as they do without these hooks.
+int64_t HashFunction(const ffi::Any& value) {
+  TVMFFIObject* function = CellOf(value).v_obj;
+  PyObject* callable = CallableOf(function);
+  return callable != nullptr ? reinterpret_cast<int64_t>(callable)
+                             : reinterpret_cast<int64_t>(function);
+}
+
+bool EqualFunctions(const ffi::Any& lhs, const ffi::Any& rhs) {
+  return HashFunction(lhs) == HashFunction(rhs);
+}
+
+bool RegisterKeyHook(const char* name, void* function) {
+  const TVMFFIByteArray column{name, strlen(name)};
+  TVMFFIAny hook{};
+  hook.type_index = TypeIndex::kTVMFFIOpaquePtr;
+  hook.v_ptr = function;
+  const TVMFFITypeAttrColumn* known = TVMFFIGetTypeAttrColumn(&column);
+  // Another copy of this module may have been here.
+  if (ffi::tether::FindAttr(known, TypeIndex::kTVMFFIFunction) != nullptr) return true;
+  const int code = TVMFFITypeRegisterAttr(TypeIndex::kTVMFFIFunction, &column, &hook);
+  if (code != 0) RaiseFromCall(code);
+  return code == 0;
+}
+
 }  // namespace
 
 int InitContainerTypes(PyObject* module) {
+  if (!RegisterKeyHook("__any_hash__", reinterpret_cast<void*>(HashFunction)) ||
+      !RegisterKeyHook("__any_equal__", reinterpret_cast<void*>(EqualFunctions))) {
+    return -1;
+  }
   seq_iterator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&seq_iterator_spec));
   map_iterator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&map_iterator_spec));
   if (seq_iterator_type == nullptr || map_iterator_type == nullptr) return -1;

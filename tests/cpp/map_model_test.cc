@@ -3,8 +3,8 @@
 // A million random operations on maps, compared with a simple model after each, and their memory
 // read as another binary reads it.
 //
-// The model is an ordered list of entries plus the one bit of history that decides where an
-// overwritten key goes: whether the map has turned dense.
+// The model is an ordered list of entries plus what decides the form: whether the map has turned
+// dense, and the slots of the small form.
 #include <gtest/gtest.h>
 #include <tvm/ffi/container/dict.h>
 #include <tvm/ffi/container/map.h>
@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -32,22 +33,25 @@ using map_layout::RawMap;
 namespace refl = tvm::ffi::reflection;
 
 // Keys of few different hashes: long chains, and entries in each other's home slots. Hashing can be
-// made to fail after a number of calls.
+// made to fail after a number of calls. `in_hook` runs in both hooks.
 class ClusterObj : public Object {
  public:
   int64_t value;
   explicit ClusterObj(int64_t value) : value(value) {}
   static inline int64_t num_hashes = 29;
   static inline int hashes_until_error = -1;
+  static inline std::function<void()> in_hook;
   TVM_FFI_DECLARE_OBJECT_INFO_FINAL("map_model_test.Cluster", ClusterObj, Object);
 };
 
 int64_t HashCluster(const Any& any) {
   if (ClusterObj::hashes_until_error == 0) TVM_FFI_THROW(ValueError) << "no hash";
   if (ClusterObj::hashes_until_error > 0) --ClusterObj::hashes_until_error;
+  if (ClusterObj::in_hook) ClusterObj::in_hook();
   return any.as<ClusterObj>()->value % ClusterObj::num_hashes;
 }
 bool EqualCluster(const Any& a, const Any& b) {
+  if (ClusterObj::in_hook) ClusterObj::in_hook();
   return a.as<ClusterObj>()->value == b.as<ClusterObj>()->value;
 }
 
@@ -93,15 +97,15 @@ Any MixedKey(int i) {
 class Model {
  public:
   void Set(int key, int value) {
-    const bool becomes_dense = !dense_ && entries_.size() == 4 && capacity_ == 4;
-    if (becomes_dense) dense_ = true;
     auto found = places_.find(key);
-    if (found != places_.end() && !dense_) {
+    if (found != places_.end()) {
       entries_[found->second].second = value;
       return;
     }
-    if (found != places_.end()) entries_.erase(found->second);
-    if (!dense_ && entries_.size() == capacity_) capacity_ = 4;
+    if (!dense_ && entries_.size() == capacity_) {
+      dense_ = capacity_ == 4;
+      capacity_ = 4;
+    }
     entries_[++last_] = {key, value};
     places_[key] = last_;
   }
@@ -280,7 +284,7 @@ TEST(MapModel, AFailedInsertionIntoANearlyFullTableChangesNothing) {
       RawMap raw(dict, RawHash);
       if (!raw.is_small() && raw.size() * 100 > raw.slots() * 80) {
         const std::vector<TVMFFIAny> before = raw.Keys();
-        // One hash for the new key, one to find the chain of the entry in its place.
+        // One hash for the new key, one for a key that moves to a larger table.
         ClusterObj::hashes_until_error = 2;
         const std::string error = tether_test::ErrorText([&] { dict.Set(key, i); });
         ClusterObj::hashes_until_error = -1;
@@ -299,6 +303,169 @@ TEST(MapModel, AFailedInsertionIntoANearlyFullTableChangesNothing) {
   }
   ClusterObj::num_hashes = 29;
   EXPECT_GT(failures, 100);
+}
+
+// ---- Hooks that change the dict being searched
+
+// Random operations on a dict whose keys' hooks run random operations on the same dict, three deep,
+// and fail now and then. Every operation is right at the moment it ends, or raises and does nothing.
+class Meddling {
+ public:
+  Meddling(int num_keys, int one_in, uint32_t seed)
+      : rng_(seed), num_keys_(num_keys), one_in_(one_in) {
+    ClusterObj::in_hook = [this] { Meddle(); };
+  }
+  ~Meddling() { ClusterObj::in_hook = nullptr; }
+
+  void Run(int num_operations) {
+    for (int i = 0; i < num_operations && !::testing::Test::HasFatalFailure(); ++i) {
+      if (i % 512 == 0) set_share_ = 20 + static_cast<int>(rng_() % 60);
+      try {
+        Operate();
+      } catch (const Error& error) {
+        ASSERT_EQ(error.kind(), "ValueError") << error.what();
+      }
+      ASSERT_EQ(RawMap(dict_, RawHash).Broken(), "");
+      Check();
+    }
+  }
+  int num_changes() const { return num_changes_; }
+  int num_given_up() const { return num_given_up_; }
+
+ private:
+  void Meddle() {
+    if (depth_ == 3 || rng_() % one_in_ != 0) return;
+    if (rng_() % 50 == 0) TVM_FFI_THROW(ValueError) << "a hook fails";
+    ++depth_;
+    struct Leave {
+      int* depth;
+      ~Leave() { --*depth; }
+    } leave{&depth_};
+    ++num_changes_;
+    Operate();
+  }
+
+  void Operate() {
+    const int key = static_cast<int>(rng_() % num_keys_);
+    const int roll = static_cast<int>(rng_() % 100);
+    const int value = ++time_;
+    try {
+      if (roll < set_share_) {
+        dict_.Set(ClusterKey(key), value);
+        model_.Set(key, value);
+      } else if (roll < 80) {
+        dict_.erase(ClusterKey(key));
+        model_.Erase(key);
+      } else if (roll < 98) {
+        std::optional<int> found = dict_.Get(ClusterKey(key));
+        const int* expected = model_.Find(key);
+        ASSERT_EQ(found.has_value(), expected != nullptr);
+        if (expected != nullptr) {
+          ASSERT_EQ(*found, *expected);
+        }
+      } else {
+        dict_.clear();
+        model_.Clear();
+      }
+    } catch (const Error& error) {
+      if (error.kind() != "RuntimeError") throw;
+      ++num_given_up_;
+    }
+  }
+
+  void Check() const {
+    ASSERT_EQ(dict_.size(), model_.size());
+    auto expected = model_.entries().begin();
+    for (const auto& [key, value] : dict_) {
+      ASSERT_EQ(key.as<ClusterObj>()->value, expected->second.first);
+      ASSERT_EQ(value, expected->second.second);
+      ++expected;
+    }
+  }
+
+  std::mt19937 rng_;
+  int num_keys_;
+  int one_in_;
+  int depth_ = 0;
+  int time_ = 0;
+  int set_share_ = 50;
+  int num_changes_ = 0;
+  int num_given_up_ = 0;
+  Dict<Any, int> dict_;
+  Model model_;
+};
+
+TEST(MapModel, HooksMayChangeTheDictBeingSearched) {
+  uint32_t seed = 1;
+  for (int64_t num_hashes : {1, 3, 29}) {
+    for (int num_keys : {3, 6, 20, 100}) {
+      for (int one_in : {2, 10, 50}) {
+        SCOPED_TRACE("hashes: " + std::to_string(num_hashes) +
+                     ", keys: " + std::to_string(num_keys) + ", one in " + std::to_string(one_in));
+        ClusterObj::num_hashes = num_hashes;
+        Meddling meddling(num_keys, one_in, seed++);
+        meddling.Run(one_in == 2 ? 100 : 500);
+        EXPECT_GT(meddling.num_changes(), 5);
+      }
+    }
+  }
+  ClusterObj::num_hashes = 29;
+}
+
+TEST(MapModel, ADictThatChangesInEverySearchIsARuntimeError) {
+  for (int n : {2, 30}) {
+    Dict<Any, int> dict;
+    for (int i = 0; i < n; ++i) dict.Set(ClusterKey(i * 29), i);
+    // Every time, another key of the same hash takes the place of the first.
+    int next = n;
+    ClusterObj::in_hook = [&] {
+      const std::function<void()> hook = ClusterObj::in_hook;
+      ClusterObj::in_hook = nullptr;
+      dict.erase((*dict.begin()).first);
+      dict.Set(ClusterKey(29 * next++), 0);
+      ClusterObj::in_hook = hook;
+    };
+    const Any absent = ClusterKey(-29);
+    for (const auto& [name, operation] : std::vector<std::pair<const char*, std::function<void()>>>{
+             {"find", [&] { dict.count(absent); }},
+             {"set", [&] { dict.Set(absent, 1); }},
+             {"erase", [&] { dict.erase(absent); }}}) {
+      const std::string error = tether_test::ErrorText(operation);
+      EXPECT_EQ(error.rfind("RuntimeError: Dict changed during `" + std::string(name) + "`", 0), 0u)
+          << error;
+      EXPECT_EQ(RawMap(dict, RawHash).Broken(), "");
+    }
+    ClusterObj::in_hook = nullptr;
+    EXPECT_EQ(dict.count(absent), 0u);
+  }
+}
+
+TEST(MapModel, AMapThatAHookGetsHoldOfIsNotChangedUnderIt) {
+  for (int n : {2, 30}) {
+    Map<Any, int> map, seen;
+    for (int i = 0; i < n; ++i) map.Set(ClusterKey(i), i);
+    ClusterObj::in_hook = [&] { seen = map; };
+    const std::string error = tether_test::ErrorText([&] { map.Set(ClusterKey(n - 1), -1); });
+    ClusterObj::in_hook = nullptr;
+    EXPECT_EQ(error.rfind("RuntimeError: Map changed during `set`", 0), 0u) << error;
+    EXPECT_TRUE(seen.same_as(map));
+    EXPECT_EQ(seen[ClusterKey(n - 1)], n - 1);
+  }
+}
+
+TEST(MapModel, ADictMayChangeWhileItIsConverted) {
+  for (int n : {3, 30}) {
+    Dict<Any, Any> dict;
+    for (int i = 0; i < n; ++i) dict.Set(ClusterKey(i), i);
+    ClusterObj::in_hook = [&] {
+      ClusterObj::in_hook = nullptr;
+      dict.clear();
+    };
+    auto converted = Any(dict).cast<Map<Any, double>>();
+    ClusterObj::in_hook = nullptr;
+    EXPECT_EQ(converted.size(), static_cast<size_t>(n));
+    EXPECT_EQ(dict.size(), 0u);
+  }
 }
 
 }  // namespace

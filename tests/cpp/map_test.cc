@@ -303,9 +303,9 @@ TEST(MapLayout, TheWorkedTable) {
   EXPECT_EQ(RawMap(map).meta(2), 0xFF);
   EXPECT_EQ(RawMap(map).item(7).next, 5u);
   EXPECT_EQ(RawMap(map).item(5).prev, 7u);
-  map.Set(0, 9);
-  EXPECT_EQ(RawMap(map).head(), 7u);
-  EXPECT_EQ(RawMap(map).tail(), 1u);
+  map.Set(0, 9);  // stays where it is
+  EXPECT_EQ(RawMap(map).head(), 1u);
+  EXPECT_EQ(RawMap(map).tail(), 3u);
 
   Dict<String, int> dict;
   for (int i = 0; i < 8; ++i) dict.Set("k" + std::to_string(i), i);
@@ -470,28 +470,27 @@ TEST(MapOrder, IsInsertionOrderAlsoAfterErasing) {
   CheckOrderAfterEdits<Dict<String, int>>(4);
 }
 
-TEST(MapOrder, OverwritingMovesOnlyInDenseMaps) {
+TEST(MapOrder, OverwritingKeepsThePlaceOfAKey) {
   Map<String, int> map = {{"a", 1}, {"b", 2}};
   map.Set("a", 3);
   EXPECT_EQ(Order(map), "a3 b2 ");
   map.Set("c", 1);
-  map.Set("a", 4);
-  EXPECT_EQ(Order(map), "a4 b2 c1 ");
   map.Set("d", 1);
+  map.Set("a", 4);
   EXPECT_TRUE(RawMap(map).is_small());
-  map.Set("a", 5);  // a full small map becomes dense first
+  EXPECT_EQ(Order(map), "a4 b2 c1 d1 ");
+  map.Set("e", 1);
   EXPECT_FALSE(RawMap(map).is_small());
-  EXPECT_EQ(Order(map), "b2 c1 d1 a5 ");
   map.Set("c", 9);
-  EXPECT_EQ(Order(map), "b2 d1 a5 c9 ");
-  EXPECT_EQ(map.size(), 4u);
+  EXPECT_EQ(Order(map), "a4 b2 c9 d1 e1 ");
+  EXPECT_EQ(map.size(), 5u);
 }
 
 TEST(MapOrder, DuplicatesInARange) {
   Map<String, int> small = {{"a", 1}, {"a", 2}, {"a", 3}};
   EXPECT_EQ(Order(small), "a3 ");
   Map<String, int> dense = {{"a", 1}, {"b", 2}, {"a", 3}, {"c", 4}};
-  EXPECT_EQ(Order(dense), "b2 a3 c4 ");
+  EXPECT_EQ(Order(dense), "a3 b2 c4 ");
   EXPECT_FALSE(RawMap(dense).is_small());
 }
 
@@ -640,9 +639,17 @@ TEST(Map, AnEntryMayBeSetFromTheTableItself) {
   Dict<Any, Any> dict;
   for (int i = 0; i < 4; ++i) dict.Set("a key on the heap " + std::to_string(i), i);
   const MapBaseObj* object = static_cast<const MapBaseObj*>(dict.get());
-  // The reference points into storage that the switch to the dense form gives up.
-  const Any& key = object->begin()->first;
-  dict.Set(key, 9);
+  dict.Set(0, String("a value on the heap"));
+  // The references point into storage that growing gives up.
+  const size_t before = dict.size();
+  for (int i = 0; i < 30; ++i) dict.Set(object->at(0), i), dict.Set(object->begin()->first, 9);
+  EXPECT_EQ(dict.size(), before + 1);
+  Dict<Any, Any> small;
+  for (int i = 0; i < 4; ++i) {
+    small.Set(i, "value on the heap " + std::to_string(i));
+    small.Set(static_cast<const MapBaseObj*>(small.get())->at(i), i);
+  }
+  EXPECT_EQ(small.size(), 8u);
   EXPECT_EQ(dict["a key on the heap 0"].cast<int>(), 9);
   EXPECT_EQ(RawMap(dict).Broken(), "");
 }
@@ -767,6 +774,29 @@ TEST(MapObject, AnEntryMayChangeTheDictWhileItIsRemoved) {
     dict.clear();
     EXPECT_EQ(RawMap(dict).Broken(), "");
     EXPECT_EQ(dict.count(2), 0u);
+  }
+}
+
+// Stores an entry when it dies.
+class LateObj : public Object {
+ public:
+  LateObj(Dict<Any, Any>* dict, int id) : dict_(dict), id_(id) {}
+  ~LateObj() { dict_->Set("late " + std::to_string(id_), id_); }
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("map_test.Late", LateObj, Object);
+
+ private:
+  Dict<Any, Any>* dict_;
+  int id_;
+};
+
+TEST(MapObject, WhatADestructorStoresWhileADictIsClearedStays) {
+  for (int n : {1, 2, 3, 4, 5, 30}) {
+    Dict<Any, Any> dict;
+    for (int i = 0; i < n; ++i) dict.Set(i, make_object<LateObj>(&dict, i));
+    dict.clear();
+    EXPECT_EQ(dict.size(), static_cast<size_t>(n));
+    for (int i = 0; i < n; ++i) EXPECT_EQ(dict["late " + std::to_string(i)].cast<int>(), i);
+    EXPECT_EQ(RawMap(dict).Broken(), "");
   }
 }
 

@@ -981,4 +981,49 @@ TEST(SeqGlobals, TheConvertAttributeTurnsSiblingsIntoTheType) {
   EXPECT_EQ(to_array(List<int>{1, 2}).type_index(), kTVMFFIArray);
 }
 
+// Appends to a list when it dies.
+class LateItemObj : public Object {
+ public:
+  LateItemObj(List<Any>* list, int id) : list_(list), id_(id) {}
+  ~LateItemObj() { list_->push_back(id_); }
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("seq_test.LateItem", LateItemObj, Object);
+
+ private:
+  List<Any>* list_;
+  int id_;
+};
+
+TEST(List, WhatADestructorAppendsDuringARemovalStays) {
+  for (int n : {1, 2, 8, 9, 50}) {
+    const auto filled = [n](List<Any>* list) {
+      for (int i = 0; i < n; ++i) list->push_back(make_object<LateItemObj>(list, i));
+    };
+    const auto check = [n](const List<Any>& list, size_t first) {
+      // One for each that died, whatever the order.
+      ASSERT_EQ(list.size(), first + static_cast<size_t>(n));
+      std::vector<int> ids;
+      for (size_t i = first; i < list.size(); ++i) ids.push_back(list[i].cast<int>());
+      std::sort(ids.begin(), ids.end());
+      for (int i = 0; i < n; ++i) EXPECT_EQ(ids[i], i);
+    };
+    List<Any> cleared, erased, resized, assigned, popped;
+    filled(&cleared);
+    cleared.clear();
+    check(cleared, 0);
+    filled(&erased);
+    erased.erase(erased.begin(), erased.begin() + n);
+    check(erased, 0);
+    filled(&resized);
+    resized.resize(0);
+    check(resized, 0);
+    filled(&assigned);
+    const std::vector<Any> other(100, Any(-1));
+    assigned.Assign(other.begin(), other.end());
+    check(assigned, 100);
+    filled(&popped);
+    for (int i = 0; i < n; ++i) popped.erase(popped.begin());
+    check(popped, 0);
+  }
+}
+
 }  // namespace

@@ -410,7 +410,7 @@ for cls in (Map, Dict):
     name = cls.__name__
     case(f"{name} of a number", lambda cls=cls: cls(3), AttributeError, "items")
     case(f"{name} of a list", lambda cls=cls: cls([1]), AttributeError, "items")
-    case(f"{name} without key", lambda cls=cls: cls({})["a"], KeyError, "key is not in Map")
+    case(f"{name} without key", lambda cls=cls: cls({})["a"], KeyError, f"{name}: .a")
     case(
         f"{name} of bad items",
         lambda cls=cls: cls(type("Odd", (), {"items": lambda self: [(1,)]})()),

@@ -292,7 +292,7 @@ def test_lookup(cls: type) -> None:
     assert made.get("nothing", 7) == 7
     assert "a" in made
     assert "nothing" not in made
-    with pytest.raises(KeyError, match="key is not in Map"):
+    with pytest.raises(KeyError, match=f"key is not in {cls.__name__}: 'nothing'"):
         made["nothing"]
     assert bool(made)
     assert not cls({})

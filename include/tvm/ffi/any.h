@@ -523,52 +523,67 @@ TVM_FFI_INLINE bool SameContent(const TVMFFIAny* lhs, const TVMFFIAny* rhs) {
   return Bytes::memequal(a.data, b.data, a.size, b.size);
 }
 
+// The hash of a key, by content for strings and bytes. A hash hook is not called but put into
+// *hook, and the result then means nothing: hooks are user code, and the caller may have to get
+// ready for them.
+TVM_FFI_INLINE uint64_t HashUnlessHook(const Any& src, const TVMFFIAny** hook) {
+  const TVMFFIAny* value = details::AnyUnsafe::TVMFFIAnyPtrFromAny(src);
+  int32_t index = value->type_index;
+  if (index == TypeIndex::kTVMFFISmallStr || index == TypeIndex::kTVMFFISmallBytes) {
+    constexpr int32_t kToLarge = TypeIndex::kTVMFFIStr - TypeIndex::kTVMFFISmallStr;
+    return details::StableHashCombine(static_cast<uint64_t>(index + kToLarge),
+                                      details::StableHashSmallStrBytes(value));
+  }
+  auto key = static_cast<uint64_t>(static_cast<int64_t>(index));
+  if (index == TypeIndex::kTVMFFIStr || index == TypeIndex::kTVMFFIBytes) {
+    const TVMFFIByteArray* bytes = TVMFFIBytesGetByteArrayPtr(value->v_obj);
+    return details::StableHashCombine(key, details::StableHashBytes(bytes->data, bytes->size));
+  }
+  if (index >= TypeIndex::kTVMFFIStaticObjectBegin) *hook = FindAttr(AnyHashColumn(), index);
+  return details::StableHashCombine(key, value->v_uint64);
+}
+
+// Whether two keys are equal. If that is for an equality hook to say, it is put into *hook, not
+// called, and the result is false.
+TVM_FFI_INLINE bool EqualUnlessHook(const Any& lhs, const Any& rhs, const TVMFFIAny** hook) {
+  if (lhs.same_as(rhs)) return true;
+  const TVMFFIAny* a = details::AnyUnsafe::TVMFFIAnyPtrFromAny(lhs);
+  const TVMFFIAny* b = details::AnyUnsafe::TVMFFIAnyPtrFromAny(rhs);
+  if (a->type_index != b->type_index) {
+    int32_t low = a->type_index < b->type_index ? a->type_index : b->type_index;
+    int32_t high = a->type_index < b->type_index ? b->type_index : a->type_index;
+    bool two_forms = (low == TypeIndex::kTVMFFISmallStr && high == TypeIndex::kTVMFFIStr) ||
+                     (low == TypeIndex::kTVMFFISmallBytes && high == TypeIndex::kTVMFFIBytes);
+    return two_forms && SameContent(a, b);
+  }
+  if (a->type_index < TypeIndex::kTVMFFIStaticObjectBegin) return false;
+  if (a->type_index == TypeIndex::kTVMFFIStr || a->type_index == TypeIndex::kTVMFFIBytes) {
+    return SameContent(a, b);
+  }
+  *hook = FindAttr(AnyEqualColumn(), a->type_index);
+  return false;
+}
+
 }  // namespace tether
 
 // Hash of a value as a map key: by content for strings and bytes, by identity for objects without a
 // hook.
 struct AnyHash {
   uint64_t operator()(const Any& src) const {
-    const TVMFFIAny* value = details::AnyUnsafe::TVMFFIAnyPtrFromAny(src);
-    int32_t index = value->type_index;
-    if (index == TypeIndex::kTVMFFISmallStr || index == TypeIndex::kTVMFFISmallBytes) {
-      constexpr int32_t kToLarge = TypeIndex::kTVMFFIStr - TypeIndex::kTVMFFISmallStr;
-      return details::StableHashCombine(static_cast<uint64_t>(index + kToLarge),
-                                        details::StableHashSmallStrBytes(value));
-    }
-    auto key = static_cast<uint64_t>(static_cast<int64_t>(index));
-    if (index == TypeIndex::kTVMFFIStr || index == TypeIndex::kTVMFFIBytes) {
-      const TVMFFIByteArray* bytes = TVMFFIBytesGetByteArrayPtr(value->v_obj);
-      return details::StableHashCombine(key, details::StableHashBytes(bytes->data, bytes->size));
-    }
-    if (index >= TypeIndex::kTVMFFIStaticObjectBegin) {
-      if (const TVMFFIAny* hook = tether::FindAttr(tether::AnyHashColumn(), index)) {
-        return details::StableHashCombine(key, tether::CallHashHook(hook, src));
-      }
-    }
-    return details::StableHashCombine(key, value->v_uint64);
+    const TVMFFIAny* hook = nullptr;
+    const uint64_t hash = tether::HashUnlessHook(src, &hook);
+    if (hook == nullptr) return hash;
+    return details::StableHashCombine(static_cast<uint64_t>(src.type_index()),
+                                      tether::CallHashHook(hook, src));
   }
 };
 
 // Equality to go with AnyHash: 1, true and 1.0 differ; a small and a heap string may be equal.
 struct AnyEqual {
   bool operator()(const Any& lhs, const Any& rhs) const {
-    if (lhs.same_as(rhs)) return true;
-    const TVMFFIAny* a = details::AnyUnsafe::TVMFFIAnyPtrFromAny(lhs);
-    const TVMFFIAny* b = details::AnyUnsafe::TVMFFIAnyPtrFromAny(rhs);
-    if (a->type_index != b->type_index) {
-      int32_t low = a->type_index < b->type_index ? a->type_index : b->type_index;
-      int32_t high = a->type_index < b->type_index ? b->type_index : a->type_index;
-      bool two_forms = (low == TypeIndex::kTVMFFISmallStr && high == TypeIndex::kTVMFFIStr) ||
-                       (low == TypeIndex::kTVMFFISmallBytes && high == TypeIndex::kTVMFFIBytes);
-      return two_forms && tether::SameContent(a, b);
-    }
-    if (a->type_index < TypeIndex::kTVMFFIStaticObjectBegin) return false;
-    if (a->type_index == TypeIndex::kTVMFFIStr || a->type_index == TypeIndex::kTVMFFIBytes) {
-      return tether::SameContent(a, b);
-    }
-    const TVMFFIAny* hook = tether::FindAttr(tether::AnyEqualColumn(), a->type_index);
-    return hook != nullptr && tether::CallEqualHook(hook, lhs, rhs);
+    const TVMFFIAny* hook = nullptr;
+    return tether::EqualUnlessHook(lhs, rhs, &hook) ||
+           (hook != nullptr && tether::CallEqualHook(hook, lhs, rhs));
   }
 };
 

@@ -310,7 +310,7 @@ class Array : public ObjectRef {
     }
     ArrayObj* reused = GetArrayObj();
     if (reused != nullptr && data_.unique() && tether::SeqOps::Capacity(reused) >= n) {
-      reused->clear();
+      tether::TakenCells old(reused, 0);
       tether::SeqOps::AppendRange(reused, first, last);
       return;
     }

@@ -219,7 +219,7 @@ class List : public ObjectRef {
       tether::ThrowValueError("cannot construct a List of negative size");
     }
     ListObj* list = EnsureObject();
-    list->clear();
+    tether::TakenCells old(list, 0);
     tether::ListOps::Reserve(list, n);
     tether::SeqOps::AppendRange(list, first, last);
   }

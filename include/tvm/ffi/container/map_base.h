@@ -13,7 +13,17 @@
 //           and j leads to the chain's next slot: (i + kProbe[j]) mod slots, j == 0 ends the chain.
 //
 // Any binary may read and, by the rules of Map and Dict, write these fields. Entries move as bytes.
-// User code (hash and equality hooks, destructors) runs only while the fields tell the truth.
+//
+// Hash and equality hooks of keys and destructors of entries are user code, and user code may do
+// anything to the map, also to the one being searched. Hence:
+//   - user code runs only while the fields tell the truth; entries leave the map before they die
+//   - nothing that was read before user code is used after it without being checked again. A search
+//     holds the keys it shows to hooks and at its end finds the same keys in the same places, or
+//     begins again; a map that changes in kMaxSearches searches is a RuntimeError
+//   - a change first asks all the hooks it needs, then changes the map without asking any
+// Keys without hooks (numbers, strings, most objects) run no user code and pay for none of this: the
+// plain searches give up with kAskHooks at the first hook, and the functions named ...Asking start
+// over with care.
 #ifndef TVM_FFI_CONTAINER_MAP_BASE_H_
 #define TVM_FFI_CONTAINER_MAP_BASE_H_
 
@@ -35,6 +45,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 // Non-zero: iterators notice that their map was changed. Changes layouts, for debugging only.
 #ifndef TVM_FFI_DEBUG_WITH_ABI_CHANGE
@@ -179,6 +190,9 @@ namespace tether {
 using MapEntry = MapBaseObj::KVType;
 
 inline constexpr uint64_t kNoSlot = ~uint64_t{0};
+// The result of a search that met a hook, or a change of the map: not known yet.
+inline constexpr uint64_t kAskHooks = ~uint64_t{0} - 1;
+inline constexpr int kMaxSearches = 100;
 inline constexpr uint64_t kSmallMapTag = uint64_t{1} << 63;
 inline constexpr uint64_t kInitialSmallSlots = 2;
 inline constexpr uint64_t kMaxSmallSlots = 4;
@@ -242,7 +256,14 @@ inline constexpr ProbeTable kProbe = MakeProbeTable();
 }
 
 [[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowBrokenChain() {
-  TVM_FFI_THROW(InternalError) << "the hash of a key changed while the key was in a Map";
+  TVM_FFI_THROW(InternalError) << "the table of a Map is broken: an entry is in no chain";
+}
+
+[[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowChangedMeanwhile(
+    const Object* map, const char* operation) {
+  const char* kind = map->type_index() == TypeIndex::kTVMFFIDict ? "Dict" : "Map";
+  TVM_FFI_THROW(RuntimeError) << kind << " changed during `" << operation
+                              << "`: the hooks of its keys change it whenever it is searched";
 }
 
 // The fields of one dense table, held in locals while it is worked on and stored back at the end.
@@ -341,13 +362,16 @@ struct DenseTable {
   // The threshold and its arithmetic decide when a table grows, so all binaries must share them.
   bool IsFull() const { return static_cast<double>(size + 1) > static_cast<double>(slots) * 0.99; }
 
-  // A key whose home slot is not a head is absent: no other chain can hold it.
+  // A key whose home slot is not a head is absent: no other chain can hold it. The first key that
+  // has to be compared by a hook ends the search with kAskHooks.
   TVM_FFI_INLINE uint64_t Find(const Any& key, uint64_t hash) const {
     if (size == 0) return kNoSlot;
     uint64_t slot = Home(hash);
     if (IsNotHead(slot)) return kNoSlot;
     while (true) {
-      if (AnyEqual()(key, Item(slot)->data.first)) return slot;
+      const TVMFFIAny* hook = nullptr;
+      if (EqualUnlessHook(key, Item(slot)->data.first, &hook)) return slot;
+      if (TVM_FFI_PREDICT_FALSE(hook != nullptr)) return kAskHooks;
       const uint8_t step = Step(slot);
       if (step == 0) return kNoSlot;
       slot = Forward(slot, step);
@@ -391,17 +415,14 @@ struct DenseTable {
     return 0;
   }
 
-  // The slot before the body slot `slot` in its chain.
+  // The slot before the body slot `slot` in its chain: the one whose step leads here. Found without
+  // the hash of the key, which may be user code.
   uint64_t Predecessor(uint64_t slot) const {
-    uint64_t walk = Home(AnyHash()(Item(slot)->data.first));
-    if (IsNotHead(walk)) ThrowBrokenChain();
-    while (true) {
-      const uint8_t step = Step(walk);
-      if (step == 0) ThrowBrokenChain();
-      const uint64_t next = Forward(walk, step);
-      if (next == slot) return walk;
-      walk = next;
+    for (uint8_t step = 1; step < 126; ++step) {
+      const uint64_t before = Backward(slot, step);
+      if (Step(before) == step) return before;
     }
+    ThrowBrokenChain();
   }
 
   // Empties the body slot `slot`, which is the home of a new key, by moving it and everything
@@ -503,20 +524,14 @@ struct DenseTable {
     --size;
   }
 
-  // Appends raw copies of entries that differ from each other and from what is in the table. False
-  // if the table is too small.
-  bool AppendRaw(const MapEntry* entry) {
-    const uint64_t slot = Place(Home(AnyHash()(entry->first)));
+  // Appends a raw copy of an entry that differs from what is in the table. False if the table is too
+  // small.
+  bool AppendRaw(const MapEntry* entry, uint64_t hash) {
+    const uint64_t slot = Place(Home(hash));
     if (slot == kNoSlot) return false;
     RelocateEntries(&Item(slot)->data, entry, 1);
     LinkLast(slot);
     ++size;
-    return true;
-  }
-  bool AppendAllRaw(const DenseTable& from) {
-    for (uint64_t s = from.head; s != kNoSlot; s = from.Item(s)->next) {
-      if (!AppendRaw(&from.Item(s)->data)) return false;
-    }
     return true;
   }
 
@@ -568,15 +583,31 @@ struct MapOps {
     return index < map->slots_ && DenseTable::Load(map).Meta(index) < DenseTable::kClaimed;
   }
 
-  static uint64_t FindIndex(const MapBaseObj* map, const Any& key) {
-    if (IsSmall(map)) return FindSmall(map, key);
-    return map->size_ == 0 ? kNoSlot : DenseTable::Load(map).Find(key, AnyHash()(key));
+  // The index of `key`, or EndIndex. It holds until user code runs.
+  static uint64_t FindIndex(const MapBaseObj* map, const Any& key,
+                            const char* operation = "find") {
+    uint64_t index;
+    if (IsSmall(map)) {
+      index = FindSmall(map, key);
+    } else {
+      if (map->size_ == 0) return kNoSlot;
+      const TVMFFIAny* hook = nullptr;
+      const uint64_t hash = HashUnlessHook(key, &hook);
+      index = hook == nullptr ? DenseTable::Load(map).Find(key, hash) : kAskHooks;
+    }
+    if (TVM_FFI_PREDICT_TRUE(index != kAskHooks)) return index;
+    std::optional<uint64_t> hash;
+    return FindAsking(map, key, &hash, operation);
   }
 
   TVM_FFI_INLINE static uint64_t FindSmall(const MapBaseObj* map, const Any& key) {
     const MapEntry* entries = SmallEntries(map);
     uint64_t i = 0;
-    while (i < map->size_ && !AnyEqual()(entries[i].first, key)) ++i;
+    for (; i < map->size_; ++i) {
+      const TVMFFIAny* hook = nullptr;
+      if (EqualUnlessHook(entries[i].first, key, &hook)) break;
+      if (TVM_FFI_PREDICT_FALSE(hook != nullptr)) return kAskHooks;
+    }
     return i;
   }
 
@@ -637,6 +668,14 @@ struct MapOps {
 
   // ---- Changing.
 
+  // Removes a key. False if it is not there.
+  static bool EraseKey(MapBaseObj* map, const Any& key) {
+    const uint64_t index = FindIndex(map, key, "erase");
+    if (index == EndIndex(map)) return false;
+    EraseIndex(map, index);
+    return true;
+  }
+
   // Sets in a map whose only owner is `ref`. Growth puts a new object in its place.
   static void SetReplacing(ObjectPtr<Object>* ref, const Any& key, Any&& value) {
     Set(static_cast<MapBaseObj*>(ref->get()), ref, key, std::move(value));
@@ -663,14 +702,20 @@ struct MapOps {
     removed.Arm();
   }
 
+  // The entries leave with the old storage, while the map is empty already: what their destructors
+  // store in it stays.
   static void Clear(MapBaseObj* map) {
+    if (map->size_ == 0) return;
+    MapBuffer buffer;
     if (IsSmall(map)) {
-      while (map->size_ != 0) EraseIndex(map, map->size_ - 1);
+      const uint64_t n = map->size_;
+      buffer.reset(::operator new(n * sizeof(MapEntry)));
+      MapEntry* entries = static_cast<MapEntry*>(buffer.get());
+      RelocateEntries(entries, SmallEntries(map), n);
+      map->size_ = 0;
+      for (uint64_t i = n; i > 0; --i) entries[i - 1].~MapEntry();
       return;
     }
-    if (map->size_ == 0) return;
-    // The entries leave with the old table, while the map already has an empty one.
-    MapBuffer buffer;
     DenseTable empty = DenseTable::MakeEmpty(map->slots_, &buffer);
     DenseTable old = DenseTable::Load(map);
     auto old_deleter = map->data_deleter_;
@@ -679,12 +724,17 @@ struct MapOps {
     if (old_deleter != nullptr) old_deleter(old.blocks);
   }
 
-  // For destructors: by the form the map has now, whatever it was allocated as.
+  // For destructors: by the form the map has now, whatever it was allocated as. The fields say
+  // "empty" before the first entry dies.
   static void Destroy(MapBaseObj* map) {
+    const uint64_t n = map->size_;
     if (IsSmall(map)) {
-      for (uint64_t i = 0; i < map->size_; ++i) SmallEntries(map)[i].~MapEntry();
-    } else if (map->size_ != 0) {
-      DenseTable::Load(map).DestroyEntries();
+      map->size_ = 0;
+      for (uint64_t i = 0; i < n; ++i) SmallEntries(map)[i].~MapEntry();
+    } else if (n != 0) {
+      const DenseTable table = DenseTable::Load(map);
+      DenseTable().StoreEntries(map);
+      table.DestroyEntries();
     }
     if (map->data_deleter_ != nullptr && map->data_ != nullptr) map->data_deleter_(map->data_);
   }
@@ -726,44 +776,193 @@ struct MapOps {
     ++table->size;
   }
 
-  // `ref` is null for a Dict. A full small map turns dense before the key is even looked for; that
-  // is where overwriting starts to move a key to the end.
+  // ---- Searches that ask hooks.
+
+  // The entries that could have a key: all of a small map, one chain of a dense one.
+  static uint64_t FirstCandidate(const MapBaseObj* map, uint64_t hash) {
+    if (map->size_ == 0) return kNoSlot;
+    if (IsSmall(map)) return 0;
+    const DenseTable table = DenseTable::Load(map);
+    const uint64_t home = table.Home(hash);
+    return table.IsNotHead(home) ? kNoSlot : home;
+  }
+  static uint64_t NextCandidate(const MapBaseObj* map, uint64_t index) {
+    if (IsSmall(map)) return index + 1 < map->size_ ? index + 1 : kNoSlot;
+    const DenseTable table = DenseTable::Load(map);
+    const uint8_t step = table.Step(index);
+    return step == 0 ? kNoSlot : table.Forward(index, step);
+  }
+
+  // The keys of a walk through some entries, held: none of them can die and leave its address to
+  // another key, so that a later look tells whether the same keys are in the same order.
+  class KeysSeen {
+   public:
+    const Any& Add(const MapBaseObj* map, uint64_t index) {
+      keys_.push_back(Entry(map, index)->first);
+      return keys_.back();
+    }
+    // Whether the walk can go on behind the key added last, which was at `index`. Not for ever,
+    // even if user code moves the entries about as we go.
+    bool LastIsAt(const MapBaseObj* map, uint64_t index) const {
+      return keys_.size() <= map->size_ && IsOccupied(map, index) &&
+             Entry(map, index)->first.same_as(keys_.back());
+    }
+    // Whether a walk gives these keys now. If so, the map holds them all, and letting go of them
+    // runs no user code.
+    template <typename Next>
+    bool AreStill(const MapBaseObj* map, uint64_t first, const Next& next) const {
+      size_t n = 0;
+      for (uint64_t i = first; IsOccupied(map, i); i = next(map, i), ++n) {
+        if (n == keys_.size() || !Entry(map, i)->first.same_as(keys_[n])) return false;
+      }
+      return n == keys_.size();
+    }
+    // Lets go of all keys but the last, which runs user code.
+    void KeepLast() {
+      std::swap(keys_.front(), keys_.back());
+      keys_.erase(keys_.begin() + 1, keys_.end());
+    }
+
+   private:
+    std::vector<Any> keys_;
+  };
+
+  // FindIndex with hooks. `hash` is set if and when it is needed.
+  TVM_FFI_NO_INLINE static uint64_t FindAsking(const MapBaseObj* map, const Any& borrowed_key,
+                                               std::optional<uint64_t>* hash,
+                                               const char* operation) {
+    const Any key = borrowed_key;  // it may lie in the map
+    uint64_t index = kAskHooks;
+    for (int i = 0; index == kAskHooks; ++i) {
+      if (i == kMaxSearches) ThrowChangedMeanwhile(map, operation);
+      if (!IsSmall(map) && !hash->has_value()) *hash = AnyHash()(key);
+      index = TryFindAsking(map, key, hash->value_or(0));
+    }
+    // The caller's key is gone, and letting go of ours runs user code: the index would mean nothing.
+    const Object* object = key.as<Object>();
+    if (object != nullptr && object->use_count() == 1) ThrowChangedMeanwhile(map, operation);
+    return index;
+  }
+
+  // One search: the index, EndIndex, or kAskHooks if the map changed.
+  static uint64_t TryFindAsking(const MapBaseObj* map, const Any& key, uint64_t hash) {
+    const bool small = IsSmall(map);
+    KeysSeen seen;
+    for (uint64_t i = FirstCandidate(map, hash); i != kNoSlot; i = NextCandidate(map, i)) {
+      const Any& stored = seen.Add(map, i);
+      const bool equal = small ? AnyEqual()(stored, key) : AnyEqual()(key, stored);
+      if (equal) seen.KeepLast();
+      if (IsSmall(map) != small || !seen.LastIsAt(map, i)) return kAskHooks;
+      if (equal) return i;
+    }
+    return seen.AreStill(map, FirstCandidate(map, hash), NextCandidate) ? EndIndex(map) : kAskHooks;
+  }
+
+  // The hashes of all keys in their order. False if the map changed.
+  static bool TryHashAsking(const MapBaseObj* map, std::vector<uint64_t>* hashes) {
+    const bool small = IsSmall(map);
+    const auto next = [](const MapBaseObj* m, uint64_t i) { return NextIndex(m, i); };
+    KeysSeen seen;
+    hashes->clear();
+    for (uint64_t i = FirstIndex(map); IsOccupied(map, i); i = NextIndex(map, i)) {
+      hashes->push_back(AnyHash()(seen.Add(map, i)));
+      if (IsSmall(map) != small || !seen.LastIsAt(map, i)) return false;
+    }
+    return seen.AreStill(map, FirstIndex(map), next);
+  }
+
+  // ---- Setting. `ref` is null for a Dict. A key that is there keeps its place in the order.
+
   static void Set(MapBaseObj* map, ObjectPtr<Object>* ref, const Any& key, Any&& value) {
     NoteInsertion(map);
     if (!IsSmall(map)) return SetDense(map, ref, key, std::move(value));
-    const uint64_t slots = NumSlots(map);
-    if (map->size_ == slots && slots >= kMaxSmallSlots) {
-      const Any kept = key;  // the caller's may lie in the storage that is given up now
-      map = ToDense(map, ref);
-      return SetDense(map, ref, kept, std::move(value));
-    }
     const uint64_t i = FindSmall(map, key);
+    if (TVM_FFI_PREDICT_FALSE(i == kAskHooks)) return SetAsking(map, ref, key, std::move(value));
     if (i != map->size_) {
       SmallEntries(map)[i].second.swap(value);  // the old value leaves with the caller's
       return;
     }
-    if (map->size_ == slots) map = GrowSmall(map, ref);
+    if (TVM_FFI_PREDICT_FALSE(map->size_ == NumSlots(map))) {
+      return SetGrowing(map, ref, key, std::move(value));
+    }
     AppendSmall(map, key, std::move(value));
   }
 
-  // An existing key keeps its slot and goes to the end of the order.
   static void SetDense(MapBaseObj* map, ObjectPtr<Object>* ref, const Any& key, Any&& value) {
-    const uint64_t hash = AnyHash()(key);
+    const TVMFFIAny* hook = nullptr;
+    const uint64_t hash = HashUnlessHook(key, &hook);
+    if (TVM_FFI_PREDICT_FALSE(hook != nullptr)) return SetAsking(map, ref, key, std::move(value));
     DenseTable table = DenseTable::Load(map);
     uint64_t slot = table.Find(key, hash);
+    if (TVM_FFI_PREDICT_FALSE(slot == kAskHooks)) return SetAsking(map, ref, key, std::move(value));
     if (slot != kNoSlot) {
-      table.Unlink(slot);
-      table.LinkLast(slot);
-      table.StoreEntries(map);
       table.Item(slot)->data.second.swap(value);
       return;
     }
-    slot = table.slots == 0 ? kNoSlot : table.Place(table.Home(hash));
-    if (TVM_FFI_PREDICT_FALSE(slot == kNoSlot)) {
-      return GrowDense(map, ref, hash, Any(key), std::move(value));
+    if (TVM_FFI_PREDICT_FALSE(!TryPlace(map, hash, key, &value))) {
+      SetGrowing(map, ref, key, std::move(value));
     }
-    FillSlot(&table, slot, key, std::move(value));
+  }
+
+  // Puts a new key into a table that has room for it.
+  TVM_FFI_INLINE static bool TryPlace(MapBaseObj* map, uint64_t hash, const Any& key, Any* value) {
+    DenseTable table = DenseTable::Load(map);
+    const uint64_t slot = table.slots == 0 ? kNoSlot : table.Place(table.Home(hash));
+    if (slot == kNoSlot) return false;
+    FillSlot(&table, slot, key, std::move(*value));
     table.StoreEntries(map);
+    return true;
+  }
+
+  // Sets a key that is not in the map and not in its way: only keys of the map may have hooks.
+  TVM_FFI_NO_INLINE static void SetGrowing(MapBaseObj* map, ObjectPtr<Object>* ref, const Any& key,
+                                           Any&& value) {
+    if (IsSmall(map) && NumSlots(map) < kMaxSmallSlots) {
+      return GrowSmall(map, ref, key, std::move(value));
+    }
+    const TVMFFIAny* hook = nullptr;
+    const uint64_t hash = HashUnlessHook(key, &hook);
+    if (hook != nullptr || !GrowDense(map, ref, nullptr, hash, key, &value)) {
+      SetAsking(map, ref, key, std::move(value));
+    }
+  }
+
+  // Set with hooks. Each round asks all it needs to know; the first in which the map stays as it is
+  // makes the change.
+  TVM_FFI_NO_INLINE static void SetAsking(MapBaseObj* map, ObjectPtr<Object>* ref,
+                                          const Any& borrowed_key, Any&& value) {
+    const Any key = borrowed_key;  // it may lie in the map
+    const ObjectPtr<Object> hold = details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(map);
+    // A Map can be changed while its owner alone has it. User code may have got hold of it.
+    const auto require_owned = [&] {
+      if (ref != nullptr && (ref->get() != map || hold.use_count() != 2)) {
+        ThrowChangedMeanwhile(map, "set");
+      }
+    };
+    std::optional<uint64_t> hash;
+    std::vector<uint64_t> hashes;
+    for (int i = 0; i < kMaxSearches; ++i) {
+      if (!hash.has_value() && map->size_ >= kMaxSmallSlots) hash = AnyHash()(key);
+      const uint64_t index = FindAsking(map, key, &hash, "set");
+      require_owned();
+      if (index != EndIndex(map)) {
+        Entry(map, index)->second.swap(value);
+        return;
+      }
+      if (IsSmall(map) && map->size_ < NumSlots(map)) {
+        return AppendSmall(map, key, std::move(value));
+      }
+      if (IsSmall(map) && NumSlots(map) < kMaxSmallSlots) {
+        return GrowSmall(map, ref, key, std::move(value));
+      }
+      if (!hash.has_value()) continue;
+      if (!IsSmall(map) && TryPlace(map, *hash, key, &value)) return;
+      if (!TryHashAsking(map, &hashes)) continue;
+      require_owned();
+      GrowDense(map, ref, hashes.data(), *hash, key, &value);
+      return;
+    }
+    ThrowChangedMeanwhile(map, "set");
   }
 
   // An object without a table; valid only to be given one or to be destroyed.
@@ -788,68 +987,69 @@ struct MapOps {
     map->slots_ = 0;
   }
 
-  // Gives `table`, which holds the entries of `map`, to `map` or to the object that replaces it.
-  static MapBaseObj* Commit(MapBaseObj* map, ObjectPtr<Object>* ref, ObjectPtr<Object> shell,
-                            const DenseTable& table, MapBuffer* buffer) {
+  // Gives `table`, which holds the entries of `map`, to `map` or to the object that replaces it. The
+  // replaced one dies last: user code may look at the new one then.
+  static void Commit(MapBaseObj* map, ObjectPtr<Object>* ref, ObjectPtr<Object> shell,
+                     const DenseTable& table, MapBuffer* buffer) {
     Abandon(map);
-    if (ref != nullptr) {
-      map = static_cast<MapBaseObj*>(shell.get());
-      NoteInsertion(map);
-      *ref = std::move(shell);
-    }
-    SetTable(map, table, buffer);
-    return map;
+    if (ref == nullptr) return SetTable(map, table, buffer);
+    MapBaseObj* target = static_cast<MapBaseObj*>(shell.get());
+    NoteInsertion(target);
+    SetTable(target, table, buffer);
+    ref->swap(shell);
   }
 
-  TVM_FFI_NO_INLINE static MapBaseObj* GrowSmall(MapBaseObj* map, ObjectPtr<Object>* ref) {
+  // Moves the entries and a new one into a larger small form.
+  TVM_FFI_NO_INLINE static void GrowSmall(MapBaseObj* map, ObjectPtr<Object>* ref, const Any& key,
+                                          Any&& value) {
     const uint64_t slots =
         std::min(std::max(NumSlots(map) * 2, kInitialSmallSlots), kMaxSmallSlots);
     const uint64_t size = map->size_;
-    if (ref != nullptr) {
-      ObjectPtr<Object> fresh = MakeSmall(map->type_index(), slots);
-      MapBaseObj* target = static_cast<MapBaseObj*>(fresh.get());
-      RelocateEntries(SmallEntries(target), SmallEntries(map), size);
-      target->size_ = size;
-      Abandon(map);
-      *ref = std::move(fresh);
-      return target;
-    }
-    void* buffer = ::operator new(slots * sizeof(MapEntry));
-    RelocateEntries(static_cast<MapEntry*>(buffer), SmallEntries(map), size);
+    ObjectPtr<Object> fresh = ref != nullptr ? MakeSmall(map->type_index(), slots) : nullptr;
+    MapBaseObj* target = ref != nullptr ? static_cast<MapBaseObj*>(fresh.get()) : map;
+    void* data = ref != nullptr ? target->data_ : ::operator new(slots * sizeof(MapEntry));
+    MapEntry* entries = static_cast<MapEntry*>(data);
+    RelocateEntries(entries, SmallEntries(map), size);
+    new (entries + size) MapEntry(key, std::move(value));  // `key` may lie in the old storage
     Abandon(map);
-    map->data_ = buffer;
-    map->data_deleter_ = FreeMapBuffer;
-    map->size_ = size;
-    map->slots_ = slots | kSmallMapTag;
-    return map;
-  }
-
-  TVM_FFI_NO_INLINE static MapBaseObj* ToDense(MapBaseObj* map, ObjectPtr<Object>* ref) {
-    // Everything that can throw comes before Commit.
-    ObjectPtr<Object> shell = ref != nullptr ? MakeDenseShell(map->type_index()) : nullptr;
-    for (uint64_t slots = DenseTable::SlotsFor(map->size_);; slots *= 2) {
-      MapBuffer buffer;
-      DenseTable table = DenseTable::MakeEmpty(slots, &buffer);
-      uint64_t i = 0;
-      while (i < map->size_ && table.AppendRaw(SmallEntries(map) + i)) ++i;
-      if (i == map->size_) return Commit(map, ref, std::move(shell), table, &buffer);
+    target->data_ = data;
+    target->size_ = size + 1;
+    target->slots_ = slots | kSmallMapTag;
+    if (ref != nullptr) {
+      ref->swap(fresh);  // the old object dies last
+    } else {
+      map->data_deleter_ = FreeMapBuffer;
     }
   }
 
-  // Doubles the table until the old entries and the new one fit. The old one is given up only then.
-  TVM_FFI_NO_INLINE static void GrowDense(MapBaseObj* map, ObjectPtr<Object>* ref, uint64_t hash,
-                                          const Any& key, Any&& value) {
+  // Moves the entries and a new one into a larger table. The old one is given up only when all have
+  // found room. `hashes` are those of the keys in order; null stands for keys without hooks, and if
+  // there is a hook after all, nothing is changed and the result is false.
+  TVM_FFI_NO_INLINE static bool GrowDense(MapBaseObj* map, ObjectPtr<Object>* ref,
+                                          const uint64_t* hashes, uint64_t hash, const Any& key,
+                                          Any* value) {
     ObjectPtr<Object> shell = ref != nullptr ? MakeDenseShell(map->type_index()) : nullptr;
-    const DenseTable old = DenseTable::Load(map);
-    for (uint64_t slots = std::max(old.slots * 2, kMinDenseSlots);; slots *= 2) {
+    uint64_t slots = IsSmall(map) ? DenseTable::SlotsFor(map->size_)
+                                  : std::max(map->slots_ * 2, kMinDenseSlots);
+    for (;; slots *= 2) {
       MapBuffer buffer;
       DenseTable table = DenseTable::MakeEmpty(slots, &buffer);
-      if (!table.AppendAllRaw(old)) continue;
+      uint64_t i = FirstIndex(map);
+      const uint64_t end = EndIndex(map);
+      for (const uint64_t* next_hash = hashes; i != end; i = NextIndex(map, i)) {
+        const MapEntry* entry = Entry(map, i);
+        const TVMFFIAny* hook = nullptr;
+        const uint64_t entry_hash =
+            next_hash != nullptr ? *next_hash++ : HashUnlessHook(entry->first, &hook);
+        if (hook != nullptr) return false;
+        if (!table.AppendRaw(entry, entry_hash)) break;
+      }
+      if (i != end) continue;
       const uint64_t slot = table.Place(table.Home(hash));
       if (slot == kNoSlot) continue;
-      FillSlot(&table, slot, key, std::move(value));
+      FillSlot(&table, slot, key, std::move(*value));
       Commit(map, ref, std::move(shell), table, &buffer);
-      return;
+      return true;
     }
   }
 
@@ -982,9 +1182,7 @@ inline void MapBaseObj::erase(const iterator& position) {
   if (position.self == nullptr && !tether::MapOps::IsSmall(this)) return;
   tether::MapOps::EraseIndex(this, position.index);
 }
-inline void MapBaseObj::erase(const key_type& key) {
-  tether::MapOps::EraseIndex(this, tether::MapOps::FindIndex(this, key));
-}
+inline void MapBaseObj::erase(const key_type& key) { tether::MapOps::EraseKey(this, key); }
 inline void MapBaseObj::clear() { tether::MapOps::Clear(this); }
 
 // Conversion rules common to Map<K, V> and Dict<K, V>. Derived names the two kinds that are
@@ -1009,7 +1207,9 @@ struct MapTypeTraitsBase : public ObjectRefTypeTraitsBase<MapRef> {
     if (!IsMap(src)) return std::nullopt;
     if (CheckAnyStrict(src)) return Base::CopyFromAnyViewAfterCheck(src);
     MapRef result;
-    for (const auto& entry : *GetMap(src)) {
+    // Conversions and Set are user code: not over a Dict that it may change, nor one that may die.
+    const ObjectPtr<Object> source = Unchanging(GetMap(src));
+    for (const auto& entry : *static_cast<const MapBaseObj*>(source.get())) {
       std::optional<K> key = entry.first.template try_cast<K>();
       if (!key.has_value()) return std::nullopt;
       std::optional<V> value = entry.second.template try_cast<V>();
@@ -1023,7 +1223,8 @@ struct MapTypeTraitsBase : public ObjectRefTypeTraitsBase<MapRef> {
     if (!IsMap(src)) return TypeTraitsBase::GetMismatchTypeInfo(src);
     const std::string name = Derived::kTypeName;
     if constexpr (!std::is_same_v<K, Any> || !std::is_same_v<V, Any>) {
-      for (const auto& entry : *GetMap(src)) {
+      const ObjectPtr<Object> source = Unchanging(GetMap(src));
+      for (const auto& entry : *static_cast<const MapBaseObj*>(source.get())) {
         if (Mismatches<K>(entry.first)) {
           return name + "[some key is " + MismatchInfo<K>(entry.first) + ", V]";
         }
@@ -1049,6 +1250,11 @@ struct MapTypeTraitsBase : public ObjectRefTypeTraitsBase<MapRef> {
   }
   static const MapBaseObj* GetMap(const TVMFFIAny* src) {
     return details::ObjectUnsafe::RawObjectPtrFromUnowned<MapBaseObj>(src->v_obj);
+  }
+  // The map itself, held, or a copy of a Dict: user code can change neither.
+  static ObjectPtr<Object> Unchanging(const MapBaseObj* map) {
+    if (map->type_index() == TypeIndex::kTVMFFIDict) return tether::MapOps::Copy(map);
+    return details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(const_cast<MapBaseObj*>(map));
   }
   template <typename T>
   static bool Mismatches(const Any& item) {

@@ -3,9 +3,10 @@
 //
 // A sequence is the object header followed by a TVMFFISeqCell: `data` points at `capacity` cells,
 // of which the first `size` are constructed. Any binary may read and, by the rules of Array and
-// List, write these fields, so they tell the truth whenever foreign code can run. Element
-// destructors are such foreign code: every removal takes the element out, restores the fields, and
-// only then drops it.
+// List, write these fields, so they tell the truth whenever user code can run. Element destructors
+// are user code: every removal takes all its elements out, finishes the change, and only then drops
+// them, so that what a destructor stores in the sequence stays. Equality hooks and conversions are
+// user code too: a loop that runs them holds the element and reads size and data anew at each step.
 #ifndef TVM_FFI_CONTAINER_SEQ_BASE_H_
 #define TVM_FFI_CONTAINER_SEQ_BASE_H_
 
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -65,6 +67,30 @@ TVM_FFI_INLINE void RelocateCells(Any* to, const Any* from, int64_t n) {
                static_cast<size_t>(n) * sizeof(Any));
 }
 
+// The elements of a sequence from `size` on, taken out of it, and dropped at the end of the scope,
+// the last one first.
+class TakenCells {
+ public:
+  TakenCells(SeqBaseObj* seq, int64_t size);
+  TakenCells(const TakenCells&) = delete;
+  TakenCells& operator=(const TakenCells&) = delete;
+  ~TakenCells() {
+    for (Any* cell = Cells() + n_; n_ > 0; --n_) (--cell)->~Any();
+  }
+
+ private:
+  static constexpr int64_t kFew = 8;
+  struct Cell {
+    alignas(Any) unsigned char bytes[sizeof(Any)];
+  };
+
+  Any* Cells() { return reinterpret_cast<Any*>(many_ != nullptr ? many_.get() : few_); }
+
+  int64_t n_;
+  std::unique_ptr<Cell[]> many_;
+  Cell few_[kFew];
+};
+
 // The operations on raw storage that the sequence types are written in.
 struct SeqOps {
   TVM_FFI_INLINE static void CheckIndex(const SeqBaseObj* seq, int64_t i);
@@ -77,7 +103,6 @@ struct SeqOps {
   TVM_FFI_INLINE static void Append(SeqBaseObj* seq, T&& value);
   template <typename Iter>
   static void AppendRange(SeqBaseObj* seq, Iter first, Iter last);
-  TVM_FFI_INLINE static void ShrinkTo(SeqBaseObj* seq, int64_t size);
   // std::rotate on the cells as plain values.
   static void Rotate(SeqBaseObj* seq, int64_t first, int64_t middle, int64_t last);
   // Moves the elements of `from` behind those of `to`, which has room, and leaves `from` empty.
@@ -94,7 +119,9 @@ class SeqBaseObj : public Object, protected TVMFFISeqCell {
 
   ~SeqBaseObj() {
     Any* cells = tether::SeqOps::Cells(this);
-    for (int64_t i = 0; i < TVMFFISeqCell::size; ++i) cells[i].~Any();
+    const int64_t n = TVMFFISeqCell::size;
+    TVMFFISeqCell::size = 0;
+    for (int64_t i = 0; i < n; ++i) cells[i].~Any();
     if (data_deleter != nullptr) data_deleter(data);
   }
 
@@ -119,7 +146,7 @@ class SeqBaseObj : public Object, protected TVMFFISeqCell {
   const Any* begin() const { return static_cast<const Any*>(data); }
   const Any* end() const { return begin() + TVMFFISeqCell::size; }
 
-  void clear() { tether::SeqOps::ShrinkTo(this, 0); }
+  void clear() { tether::TakenCells removed(this, 0); }
 
   void SetItem(int64_t i, Any item) {
     tether::SeqOps::CheckIndex(this, i);
@@ -129,7 +156,8 @@ class SeqBaseObj : public Object, protected TVMFFISeqCell {
 
   void pop_back() {
     if (TVM_FFI_PREDICT_FALSE(empty())) tether::ThrowIndexError("pop_back on empty sequence");
-    tether::SeqOps::ShrinkTo(this, TVMFFISeqCell::size - 1);
+    Any last = std::move(tether::SeqOps::Cells(this)[TVMFFISeqCell::size - 1]);
+    --TVMFFISeqCell::size;
   }
 
   void erase(int64_t i) {
@@ -146,9 +174,8 @@ class SeqBaseObj : public Object, protected TVMFFISeqCell {
     if (TVM_FFI_PREDICT_FALSE(first < 0 || last > n || first > last)) {
       tether::ThrowEraseRange(first, last, n);
     }
-    // The removed ones go to the end and leave one by one.
     tether::SeqOps::Rotate(this, first, last, n);
-    tether::SeqOps::ShrinkTo(this, n - (last - first));
+    tether::TakenCells removed(this, n - (last - first));
   }
 
   // The capacity must suffice for this and the other growing operations.
@@ -177,11 +204,12 @@ class SeqBaseObj : public Object, protected TVMFFISeqCell {
   void resize(int64_t n) {
     if (TVM_FFI_PREDICT_FALSE(n < 0)) tether::ThrowValueError("Cannot resize to negative size");
     while (TVMFFISeqCell::size < n) tether::SeqOps::Append(this, Any());
-    tether::SeqOps::ShrinkTo(this, n);
+    tether::TakenCells removed(this, n);
   }
 
  private:
   friend struct tether::SeqOps;
+  friend class tether::TakenCells;
 };
 
 static_assert(sizeof(void*) != 8 || sizeof(SeqBaseObj) == 56, "clients inline this layout");
@@ -219,16 +247,16 @@ void SeqOps::AppendRange(SeqBaseObj* seq, Iter first, Iter last) {
   try {
     for (; first != last; ++first) Append(seq, Any(*first));
   } catch (...) {
-    ShrinkTo(seq, old_size);
+    TakenCells added(seq, old_size);
     throw;
   }
 }
 
-TVM_FFI_INLINE void SeqOps::ShrinkTo(SeqBaseObj* seq, int64_t size) {
-  while (seq->TVMFFISeqCell::size > size) {
-    Any last = std::move(Cells(seq)[seq->TVMFFISeqCell::size - 1]);
-    --seq->TVMFFISeqCell::size;
-  }
+inline TakenCells::TakenCells(SeqBaseObj* seq, int64_t size)
+    : n_(std::max<int64_t>(SeqOps::Size(seq) - size, 0)) {
+  if (n_ > kFew) many_.reset(new Cell[static_cast<size_t>(n_)]);
+  RelocateCells(Cells(), SeqOps::Cells(seq) + size, n_);
+  seq->TVMFFISeqCell::size -= n_;
 }
 
 inline void SeqOps::Rotate(SeqBaseObj* seq, int64_t first, int64_t middle, int64_t last) {
@@ -266,11 +294,12 @@ struct SeqTypeTraitsBase : public ObjectRefTypeTraitsBase<SeqRef> {
     if (!IsSequence(src)) return std::nullopt;
     if (CheckAnyStrict(src)) return Base::CopyFromAnyViewAfterCheck(src);
     const SeqBaseObj* seq = GetSeq(src);
+    const ObjectPtr<Object> hold = Hold(seq);
     SeqRef result{UnsafeInit{}};
     result.reserve(static_cast<int64_t>(seq->size()));
-    // By index and with the size read anew: a conversion is user code and may change a List.
     for (size_t i = 0; i < seq->size(); ++i) {
-      std::optional<T> item = seq->begin()[i].template try_cast<T>();
+      const Any cell = seq->begin()[i];
+      std::optional<T> item = cell.template try_cast<T>();
       if (!item.has_value()) return std::nullopt;
       result.emplace_back(*std::move(item));
     }
@@ -281,8 +310,9 @@ struct SeqTypeTraitsBase : public ObjectRefTypeTraitsBase<SeqRef> {
     if (!IsSequence(src)) return TypeTraitsBase::GetMismatchTypeInfo(src);
     if constexpr (!std::is_same_v<T, Any>) {
       const SeqBaseObj* seq = GetSeq(src);
+      const ObjectPtr<Object> hold = Hold(seq);
       for (size_t i = 0; i < seq->size(); ++i) {
-        const Any& item = seq->begin()[i];
+        const Any item = seq->begin()[i];
         if (item.template try_cast<T>().has_value()) continue;
         return std::string(Derived::kTypeName) + "[index " + std::to_string(i) + ": " +
                details::AnyUnsafe::GetMismatchTypeInfo<T>(item) + "]";
@@ -306,6 +336,9 @@ struct SeqTypeTraitsBase : public ObjectRefTypeTraitsBase<SeqRef> {
   }
   static const SeqBaseObj* GetSeq(const TVMFFIAny* src) {
     return details::ObjectUnsafe::RawObjectPtrFromUnowned<SeqBaseObj>(src->v_obj);
+  }
+  static ObjectPtr<Object> Hold(const SeqBaseObj* seq) {
+    return details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(const_cast<SeqBaseObj*>(seq));
   }
 };
 
