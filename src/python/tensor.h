@@ -96,6 +96,8 @@ void DropCapsule(PyObject* capsule);
 void DropVersionedCapsule(PyObject* capsule);
 inline constexpr const char* kCapsule = "dltensor";
 inline constexpr const char* kVersionedCapsule = "dltensor_versioned";
+inline constexpr const char* kUsedCapsule = "used_dltensor";
+inline constexpr const char* kUsedVersionedCapsule = "used_dltensor_versioned";
 
 // False without an error when the class has no such attribute.
 bool HasMethod(PyTypeObject* type, const char* name);

@@ -371,12 +371,10 @@ const TVMFFIAny& CellIn(const ffi::Any& value) {
   return *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(value);
 }
 
-// Whether a conversion gave back what it was given. Short text counts as changed: Python reads it
-// as a plain str, which does not say where it came from.
+// Whether a conversion gave back what it was given.
 bool IsSameCell(const ffi::Any& before, const ffi::Any& after) {
   const TVMFFIAny &a = CellIn(before), &b = CellIn(after);
-  return a.type_index == b.type_index && a.v_int64 == b.v_int64 &&
-         a.type_index != TypeIndex::kTVMFFISmallStr && a.type_index != TypeIndex::kTVMFFISmallBytes;
+  return a.type_index == b.type_index && a.zero_padding == b.zero_padding && a.v_int64 == b.v_int64;
 }
 
 // The node of a container's part, or NULL when that part stays as it is.
