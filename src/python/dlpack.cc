@@ -440,6 +440,11 @@ Ref ResolveSigns(PyObject* obj) {
     if (is == 0) continue;
     tensor = Ref::Steal(PyObject_CallMethodNoArgs(tensor.get(), sign.resolve));
     if (!tensor) return Ref();
+    if (!PyObject_TypeCheck(tensor.get(), Py_TYPE(obj))) {
+      PyErr_Format(PyExc_TypeError, "%U() of %s returned %s", sign.resolve, Py_TYPE(obj)->tp_name,
+                   Py_TYPE(tensor.get())->tp_name);
+      return Ref();
+    }
   }
   return tensor;
 }

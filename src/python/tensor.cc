@@ -160,6 +160,35 @@ PyObject* ToCapsuleOfCopy(PyObject* self, bool versioned) {
   });
 }
 
+// Another tensor over the same memory, read-only if this one is.
+PyObject* CopyShallow(PyObject* self, PyObject*) {
+  TVMFFIObjectHandle out = nullptr;
+  {
+    TensorUse t(self);
+    DLManagedTensorVersioned* managed;
+    if (!CanBeExported(t)) return nullptr;
+    if (int code = TVMFFITensorToDLPackVersioned(t.object(), &managed)) return RaiseFromCall(code);
+    if (int code = TVMFFITensorFromDLPackVersioned(managed, 0, 0, &out)) {
+      managed->deleter(managed);
+      return RaiseFromCall(code);
+    }
+  }
+  return WrapOwned(static_cast<TVMFFIObject*>(out));
+}
+
+// A tensor with memory of its own.
+PyObject* CopyDeep(PyObject* self, PyObject* /*memo*/) {
+  return Guarded([&]() -> PyObject* {
+    ffi::Tensor copy;
+    {
+      TensorUse t(self);
+      if (!t) return nullptr;
+      copy = ffi::tether::CopyTensor(*t);
+    }
+    return WrapOwned(ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(copy)));
+  });
+}
+
 // max_version, as far as it matters. False with an error set.
 bool WantsVersioned(PyObject* max_version, bool* out) {
   *out = false;
@@ -213,6 +242,10 @@ PyMethodDef tensor_methods[] = {
      "gaps."},
     {"data_ptr", GetDataPointer, METH_NOARGS,
      "data_ptr($self, /)\n--\n\nAddress of the first element."},
+    {"__copy__", CopyShallow, METH_NOARGS,
+     "__copy__($self, /)\n--\n\nAnother tensor over the same memory."},
+    {"__deepcopy__", CopyDeep, METH_O,
+     "__deepcopy__($self, memo, /)\n--\n\nA tensor with a copy of the elements, on the CPU."},
     {"_to_dlpack", ToCapsule, METH_NOARGS, "_to_dlpack($self, /)\n--\n\nA capsule 'dltensor'."},
     {"_to_dlpack_versioned", ToVersionedCapsule, METH_NOARGS,
      "_to_dlpack_versioned($self, /)\n--\n\nA capsule 'dltensor_versioned'."},

@@ -223,7 +223,9 @@ Outcome ConvertNumber(const Node* node, PyObject* value, Result* result) {
   int overflow = 0;
   long long converted = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
   if (overflow == 0) return Done(static_cast<int64_t>(converted), result);
-  return Mismatch(result, "integer " + TextOf(Ref::Steal(PyObject_Str(number.get())).get()) +
+  Ref text = TextOfInt(number.get());
+  if (!text) return Outcome::kRaised;
+  return Mismatch(result, "integer " + TextOf(text.get()) +
                               " out of int64 range [-9223372036854775808, 9223372036854775807]");
 }
 
@@ -722,6 +724,8 @@ Outcome UnwrapOnce(const Node* node, Ref* value, Result* result) {
 }
 
 constexpr const char kCycle[] = "infinite __tvm_ffi_value__ cycle detected";
+// What a RecursionError means here.
+constexpr const char kTooDeep[] = "the value contains itself or is nested too deeply";
 
 Outcome Unwrap(const Node* node, Ref* value, Result* result) {
   constexpr int kMaxSteps = 64;
@@ -1134,7 +1138,7 @@ int ConvertForField(void* converter, const TVMFFIAny* in, TVMFFIAny* out) {
   }
   PyErr_Clear();
   TVMFFIErrorSetRaisedFromCStr("TypeError",
-                               outcome == Outcome::kMismatch ? result.message.c_str() : kCycle);
+                               outcome == Outcome::kMismatch ? result.message.c_str() : kTooDeep);
   return -1;
 }
 
