@@ -111,7 +111,7 @@ _ORIGIN_NATIVE_LAYOUT: dict[str, tuple[int, int, int]] = {
 
 _SEQUENCES = ("list", "Array", "List")
 _MAPPINGS = ("dict", "Map", "Dict")
-_CYCLE = "infinite __tvm_ffi_value__ cycle detected"
+_TOO_DEEP = "the value contains itself or is nested too deeply"
 _ACCEPTS_ATTR = "__ffi_convert_type_schema__"
 
 
@@ -324,7 +324,7 @@ class TypeSchema:
         except _ConvertError as error:
             message = str(error)
         except RecursionError:
-            message = _CYCLE
+            message = _TOO_DEEP
         raise TypeError(f"type {what} failed for {self!r}: {message}")
 
 

@@ -140,5 +140,6 @@ for _builtin in (
     IndexError,
     AssertionError,
     MemoryError,
+    BufferError,
 ):
     register_error(_builtin)

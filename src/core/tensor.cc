@@ -6,18 +6,59 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include <atomic>
+#include <mutex>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 namespace tvm {
 namespace ffi {
 namespace {
 
+// The tensors whose memory must not be written. There is no room for that in a tensor, whose layout
+// clients know, so it is kept beside them. Only views are ever in here: see KeepSource.
+class ReadOnlyTensors {
+ public:
+  static ReadOnlyTensors* Global() {
+    static auto* tensors = new ReadOnlyTensors();  // tensors may outlive static objects
+    return tensors;
+  }
+  void Add(const DLTensor* tensor) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    tensors_.insert(tensor);
+    count_.store(tensors_.size(), std::memory_order_release);
+  }
+  void Remove(const DLTensor* tensor) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    tensors_.erase(tensor);
+    count_.store(tensors_.size(), std::memory_order_release);
+  }
+  bool Has(const DLTensor* tensor) {
+    // Most programs have none, and pay for this look only.
+    if (count_.load(std::memory_order_acquire) == 0) return false;
+    std::lock_guard<std::mutex> lock(mutex_);
+    return tensors_.count(tensor) != 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<const DLTensor*> tensors_;
+  std::atomic<size_t> count_{0};
+};
+
+bool IsReadOnly(const DLTensor* tensor) { return ReadOnlyTensors::Global()->Has(tensor); }
+
 // The "allocator" of a view: its data belongs to another object, which it keeps alive.
 struct KeepSource {
   ObjectPtr<Object> source;
-  void AllocData(DLTensor*) {}
-  void FreeData(DLTensor*) {}
+  bool read_only;
+  void AllocData(DLTensor* tensor) {
+    if (read_only) ReadOnlyTensors::Global()->Add(tensor);
+  }
+  void FreeData(DLTensor* tensor) {
+    if (read_only) ReadOnlyTensors::Global()->Remove(tensor);
+  }
 };
 
 const TensorObj* AsTensor(TVMFFIObjectHandle handle) {
@@ -32,14 +73,29 @@ TVMFFIObjectHandle Release(Tensor tensor) {
   return details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(tensor));
 }
 
-ObjectPtr<TensorObj> MakeView(TVMFFIObjectHandle source, const DLTensor& prototype) {
-  (void)TVM_FFI_ICHECK_NOTNULL(source);
+Tensor MakeView(ObjectPtr<Object> source, const DLTensor& prototype, bool read_only) {
+  return Tensor(tether::AllocatedTensorObj<KeepSource>::Make(
+      KeepSource{std::move(source), read_only}, prototype));
+}
+
+// A view of a read-only tensor is read-only.
+Tensor MakeView(TVMFFIObjectHandle handle, const DLTensor& prototype) {
+  (void)TVM_FFI_ICHECK_NOTNULL(handle);
   (void)TVM_FFI_ICHECK_NOTNULL(prototype.strides);
   TVM_FFI_CHECK(prototype.ndim >= 0, ValueError)
       << "a tensor cannot have " << prototype.ndim << " dimensions";
-  KeepSource keep{
-      details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(static_cast<Object*>(source))};
-  return tether::AllocatedTensorObj<KeepSource>::Make(std::move(keep), prototype);
+  auto source = details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(static_cast<Object*>(handle));
+  const TensorObj* tensor =
+      source->IsInstance<TensorObj>() ? static_cast<const TensorObj*>(source.get()) : nullptr;
+  return MakeView(std::move(source), prototype, tensor != nullptr && IsReadOnly(tensor));
+}
+
+Tensor Import(DLManagedTensorVersioned* managed) {
+  Tensor tensor(tether::ImportedTensorObj<DLManagedTensorVersioned>::Make(managed));
+  if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) == 0) return tensor;
+  const DLTensor& prototype = *tensor.GetDLTensorPtr();
+  return MakeView(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(tensor)),
+                  prototype, true);
 }
 
 size_t Alignment(int32_t require_alignment) {
@@ -86,26 +142,34 @@ int TVMFFITensorFromDLPackVersioned(DLManagedTensorVersioned* from, int32_t requ
                                     int32_t require_contiguous, TVMFFIObjectHandle* out) {
   TVM_FFI_SAFE_CALL_BEGIN();
   (void)TVM_FFI_ICHECK_NOTNULL(from);
-  *out = Release(
-      Tensor::FromDLPackVersioned(from, Alignment(require_alignment), require_contiguous != 0));
+  tether::CheckImport(*from, Alignment(require_alignment), require_contiguous != 0);
+  *out = Release(Import(from));
   TVM_FFI_SAFE_CALL_END();
 }
 
 int TVMFFITensorToDLPack(TVMFFIObjectHandle from, DLManagedTensor** out) {
   TVM_FFI_SAFE_CALL_BEGIN();
-  *out = AsTensor(from)->ToDLPack();
+  const TensorObj* tensor = AsTensor(from);
+  TVM_FFI_CHECK(!IsReadOnly(tensor), BufferError)
+      << "a read-only tensor cannot be exported without a version, which has no way to say that it "
+         "is read-only; ask for max_version=(1, 0) or for a copy";
+  *out = tether::ExportTensor<DLManagedTensor>(tensor);
   TVM_FFI_SAFE_CALL_END();
 }
 
 int TVMFFITensorToDLPackVersioned(TVMFFIObjectHandle from, DLManagedTensorVersioned** out) {
   TVM_FFI_SAFE_CALL_BEGIN();
-  *out = AsTensor(from)->ToDLPackVersioned();
+  const TensorObj* tensor = AsTensor(from);
+  auto* managed = tether::ExportTensor<DLManagedTensorVersioned>(tensor);
+  managed->version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  managed->flags = IsReadOnly(tensor) ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+  *out = managed;
   TVM_FFI_SAFE_CALL_END();
 }
 
 int TVMFFITensorCreateUnsafeView(TVMFFIObjectHandle source, const DLTensor* prototype,
                                  TVMFFIObjectHandle* out) {
   TVM_FFI_SAFE_CALL_BEGIN();
-  *out = Release(Tensor(MakeView(source, *TVM_FFI_ICHECK_NOTNULL(prototype))));
+  *out = Release(MakeView(source, *TVM_FFI_ICHECK_NOTNULL(prototype)));
   TVM_FFI_SAFE_CALL_END();
 }

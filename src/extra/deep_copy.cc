@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "../core/copy_tensor.h"
 #include "object_graph.h"
 
 namespace tvm {
@@ -140,6 +141,9 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
         break;
       case kTVMFFIDict:
         record.copy = Dict<Any, Any>();
+        break;
+      case kTVMFFITensor:
+        record.copy = CopyTensor(*source.as<TensorObj>());
         break;
       default:
         record.copy = ShallowCopy(source);

@@ -158,8 +158,12 @@ class JSONWriter {
     } else {
       // 17 digits give back the same double; independent of the locale.
       char text[40];
-      auto result = std::to_chars(text, text + sizeof(text), value, std::chars_format::general, 17);
-      out_.append(text, result.ptr);
+      char* end = std::to_chars(text, text + sizeof(text), value, std::chars_format::general, 17).ptr;
+      out_.append(text, end);
+      // A whole number needs a point, or it comes back as an integer.
+      if (std::string_view(text, end - text).find_first_of(".e") == std::string_view::npos) {
+        out_.append(".0");
+      }
     }
   }
 

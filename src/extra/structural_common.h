@@ -99,6 +99,9 @@ inline TVMFFIDefRegionKind RegionAskedByHook(int kind, TVMFFIDefRegionKind curre
 inline TVMFFIByteArray RequireHostContent(const DLTensor& tensor, const char* verb) {
   TVM_FFI_ICHECK(tensor.device.device_type == kDLCPU) << "can only " << verb << " CPU tensor";
   TVM_FFI_ICHECK(IsContiguous(tensor)) << "Can only " << verb << " contiguous tensor";
+  // Tensors that a client made itself never went through an import.
+  TVM_FFI_CHECK(FindDefect(tensor) == Defect::kNone, ValueError)
+      << "can only " << verb << " a tensor that has memory for its shape";
   return {static_cast<const char*>(tensor.data) + tensor.byte_offset, GetDataSize(tensor)};
 }
 

@@ -265,7 +265,8 @@ PyObject* EnvSetCurrentStream(PyObject*, PyObject* args) {
   size_t value = PyLong_AsSize_t(address.get());
   if (value == static_cast<size_t>(-1) && PyErr_Occurred()) {
     PyErr_Clear();
-    return PyErr_Format(PyExc_OverflowError, "stream %R is no address", stream);
+    Ref text = TextOfInt(address.get());
+    return text ? PyErr_Format(PyExc_OverflowError, "stream %U is no address", text.get()) : nullptr;
   }
   TVMFFIStreamHandle previous = nullptr;
   int code = TVMFFIEnvSetStream(device_type, device_id, reinterpret_cast<void*>(value), &previous);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "../core/copy_tensor.h"
 #include "tensor.h"
 
 namespace tether_py {
@@ -20,6 +21,10 @@ namespace {
 
 PyObject* dlpack_name = nullptr;        // "__dlpack__"
 PyObject* exchange_api_name = nullptr;  // "__dlpack_c_exchange_api__"
+PyObject* is_conj_name = nullptr;
+PyObject* is_neg_name = nullptr;
+PyObject* resolve_conj_name = nullptr;
+PyObject* resolve_neg_name = nullptr;
 
 struct ImportOptions {
   int32_t require_alignment = 0;
@@ -28,46 +33,11 @@ struct ImportOptions {
 
 // ---- checks
 
-PyObject* ShapeOf(const DLTensor& t) {
-  Ref shape = Ref::Steal(PyTuple_New(t.ndim));
-  for (int32_t i = 0; shape && i < t.ndim; ++i) {
-    PyObject* extent = PyLong_FromLongLong(t.shape[i]);
-    if (extent == nullptr) return nullptr;
-    PyTuple_SET_ITEM(shape.get(), i, extent);
-  }
-  return shape.release();
-}
-
 // Refuses what no tensor can be. False with an error set.
 bool CheckGeometry(const DLTensor& t) {
-  if (t.ndim < 0) {
-    PyErr_Format(PyExc_ValueError, "a tensor cannot have %d dimensions", t.ndim);
-    return false;
-  }
-  if (t.ndim > 0 && t.shape == nullptr) {
-    PyErr_Format(PyExc_ValueError, "a tensor of %d dimensions needs a shape", t.ndim);
-    return false;
-  }
-  // In bits, so that the size in bytes of anything that passes is exact.
-  uint64_t bits = uint64_t{t.dtype.bits} * t.dtype.lanes;
-  bool overflow = false;
-  bool empty = false;
-  for (int32_t i = 0; i < t.ndim; ++i) {
-    int64_t extent = t.shape[i];
-    if (TVM_FFI_PREDICT_FALSE(extent < 0)) {
-      PyErr_Format(PyExc_ValueError, "extent %d of a tensor's shape is negative: %lld", i,
-                   static_cast<long long>(extent));
-      return false;
-    }
-    empty |= extent == 0;
-    overflow |= __builtin_mul_overflow(bits, static_cast<uint64_t>(extent), &bits);
-  }
-  if (TVM_FFI_PREDICT_TRUE(empty || (!overflow && bits / 8 <= INT64_MAX))) return true;
-  Ref shape = Ref::Steal(ShapeOf(t));
-  if (shape) {
-    PyErr_Format(PyExc_ValueError, "a tensor of shape %R and %d bits per element overflows 64 bits",
-                 shape.get(), t.dtype.bits * t.dtype.lanes);
-  }
+  const ffi::tether::Defect defect = ffi::tether::FindDefect(t);
+  if (TVM_FFI_PREDICT_TRUE(defect == ffi::tether::Defect::kNone)) return true;
+  PyErr_SetString(PyExc_ValueError, ffi::tether::Describe(defect, t).c_str());
   return false;
 }
 
@@ -112,26 +82,40 @@ TVMFFIObject* ConsumeCapsule(PyObject* capsule, const char* name, const char* us
   return h;
 }
 
-// A capsule of either kind, or NULL with `wrong_kind` set as the error.
-TVMFFIObject* ImportCapsule(PyObject* capsule, bool versioned_too, const ImportOptions& options,
-                            PyObject* wrong_kind, const char* wrong_message) {
+// Says why `obj` was not imported, after `expectation`.
+void RaiseNoCapsule(PyObject* error, const char* expectation, PyObject* obj) {
+  if (!PyCapsule_CheckExact(obj)) {
+    PyErr_Format(error, "%s, got %s", expectation, Py_TYPE(obj)->tp_name);
+  } else if (PyCapsule_IsValid(obj, kUsedCapsule) || PyCapsule_IsValid(obj, kUsedVersionedCapsule)) {
+    PyErr_Format(error, "%s: this capsule was consumed, which can be done only once", expectation);
+  } else {
+    const char* name = PyCapsule_GetName(obj);
+    PyErr_Clear();
+    PyErr_Format(error, "%s, got a capsule called '%.100s'", expectation,
+                 name != nullptr ? name : "");
+  }
+}
+
+// From a capsule of either kind, or NULL with an error set: `wrong_kind` for anything else.
+TVMFFIObject* ImportCapsule(PyObject* capsule, const ImportOptions& options, PyObject* wrong_kind,
+                            const char* expectation) {
   CriticalSection section(capsule);  // two threads must not consume one capsule
-  if (versioned_too && PyCapsule_IsValid(capsule, kVersionedCapsule)) {
+  if (PyCapsule_IsValid(capsule, kVersionedCapsule)) {
     return ConsumeCapsule<DLManagedTensorVersioned>(capsule, kVersionedCapsule,
-                                                    "used_dltensor_versioned", options);
+                                                    kUsedVersionedCapsule, options);
   }
   if (PyCapsule_IsValid(capsule, kCapsule)) {
-    return ConsumeCapsule<DLManagedTensor>(capsule, kCapsule, "used_dltensor", options);
+    return ConsumeCapsule<DLManagedTensor>(capsule, kCapsule, kUsedCapsule, options);
   }
-  PyErr_SetString(wrong_kind, wrong_message);
+  RaiseNoCapsule(wrong_kind, expectation, capsule);
   return nullptr;
 }
 
 TVMFFIObject* ImportFromMethod(PyObject* obj, const ImportOptions& options) {
   Ref capsule = Ref::Steal(PyObject_CallMethodNoArgs(obj, dlpack_name));
   if (!capsule) return nullptr;
-  return ImportCapsule(capsule.get(), false, options, PyExc_ValueError,
-                       "Expect a dltensor field, PyCapsule can only be consumed once");
+  return ImportCapsule(capsule.get(), options, PyExc_ValueError,
+                       "Expect __dlpack__() to return a dltensor capsule");
 }
 
 // ---- tensors over the memory of a Python object
@@ -426,8 +410,61 @@ TVMFFIObject* ImportViewByAPI(PyObject* obj, const DLPackExchangeAPI* api) {
   return TensorOver(obj, view);
 }
 
-bool SetByExchangeAPI(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  const DLPackExchangeAPI* api = FindKnownAPI(Py_TYPE(obj));
+// ---- lazy signs
+//
+// torch negates and conjugates by setting a bit; the memory still has the values from before, and
+// neither the exchange API nor the method for old capsules says so.
+
+// Whether tensors of this class may have such a bit.
+bool HasLazySigns(PyTypeObject* type) {
+  return HasMethod(type, "is_neg") && HasMethod(type, "is_conj") &&
+         HasMethod(type, "resolve_neg") && HasMethod(type, "resolve_conj");
+}
+
+// 1 or 0, or -1 with an error set.
+int Ask(PyObject* obj, PyObject* method) {
+  Ref answer = Ref::Steal(PyObject_CallMethodNoArgs(obj, method));
+  if (!answer) return -1;
+  return answer.get() == Py_False ? 0 : PyObject_IsTrue(answer.get());
+}
+
+// `obj`, or a copy of it whose memory has the values that it stands for. NULL with an error set.
+Ref ResolveSigns(PyObject* obj) {
+  Ref tensor = Ref::Borrow(obj);
+  const struct {
+    PyObject *ask, *resolve;
+  } signs[] = {{is_conj_name, resolve_conj_name}, {is_neg_name, resolve_neg_name}};
+  for (const auto& sign : signs) {
+    int is = Ask(tensor.get(), sign.ask);
+    if (is < 0) return Ref();
+    if (is == 0) continue;
+    tensor = Ref::Steal(PyObject_CallMethodNoArgs(tensor.get(), sign.resolve));
+    if (!tensor) return Ref();
+    if (!PyObject_TypeCheck(tensor.get(), Py_TYPE(obj))) {
+      PyErr_Format(PyExc_TypeError, "%U() of %s returned %s", sign.resolve, Py_TYPE(obj)->tp_name,
+                   Py_TYPE(tensor.get())->tp_name);
+      return Ref();
+    }
+  }
+  return tensor;
+}
+
+// For those who want the memory itself and no copy. False with an error set.
+bool CheckNoLazySigns(PyObject* obj) {
+  if (!HasLazySigns(Py_TYPE(obj))) return true;
+  int conj = Ask(obj, is_conj_name);
+  int neg = conj == 0 ? Ask(obj, is_neg_name) : 0;
+  if (conj > 0 || neg > 0) {
+    const char* what = conj > 0 ? "conj" : "neg";
+    PyErr_Format(PyExc_BufferError,
+                 "a tensor with the %s bit set cannot share its memory, which has other values; "
+                 "use tensor.resolve_%s()",
+                 what, what);
+  }
+  return conj == 0 && neg == 0;
+}
+
+bool SetByAPI(PyObject* obj, const DLPackExchangeAPI* api, TVMFFIAny* out, Arguments* args) {
   TVMFFIObject* h = api->dltensor_from_py_object_no_sync != nullptr
                         ? ImportViewByAPI(obj, api)
                         : ImportByAPI(obj, api, ImportOptions());
@@ -436,6 +473,16 @@ bool SetByExchangeAPI(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   context->api = api;
   RecordStream(api, TVMFFITensorGetDLTensorPtr(h)->device, context);
   return StoreTensor(h, out, args);
+}
+
+bool SetByExchangeAPI(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return SetByAPI(obj, FindKnownAPI(Py_TYPE(obj)), out, args);
+}
+
+bool SetWithLazySigns(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  const DLPackExchangeAPI* api = FindKnownAPI(Py_TYPE(obj));
+  Ref tensor = ResolveSigns(obj);
+  return tensor && SetByAPI(tensor.get(), api, out, args);
 }
 
 bool SetNumpyArray(PyObject* obj, TVMFFIAny* out, Arguments* args) {
@@ -520,10 +567,11 @@ const DLPackExchangeAPI torch_api = {{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSIO
 
 bool SetTorchTensor(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   Ref to_dlpack = TorchFunction({"utils", "dlpack", "to_dlpack"});
-  Ref capsule = to_dlpack ? Ref::Steal(PyObject_CallOneArg(to_dlpack.get(), obj)) : Ref();
+  Ref tensor = to_dlpack ? ResolveSigns(obj) : Ref();
+  Ref capsule = tensor ? Ref::Steal(PyObject_CallOneArg(to_dlpack.get(), tensor.get())) : Ref();
   if (!capsule) return false;
-  TVMFFIObject* h = ImportCapsule(capsule.get(), true, ImportOptions(), PyExc_BufferError,
-                                  "torch.utils.dlpack.to_dlpack returned no DLPack capsule");
+  TVMFFIObject* h = ImportCapsule(capsule.get(), ImportOptions(), PyExc_BufferError,
+                                  "Expect torch.utils.dlpack.to_dlpack to return a capsule");
   if (!StoreTensor(h, out, args)) return false;
   CallContext* context = args->MutableContext();
   context->api = &torch_api;
@@ -538,21 +586,13 @@ bool SetTorchTensor(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 
 int OwnAllocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
                 void (*set_error)(void*, const char*, const char*)) {
-  struct HostMemory {
-    void AllocData(DLTensor* t) {
-      size_t size = (ffi::GetDataSize(*t) + 255) / 256 * 256;
-      t->data = std::aligned_alloc(256, size != 0 ? size : 256);
-      if (t->data == nullptr) throw std::bad_alloc();
-    }
-    void FreeData(DLTensor* t) { std::free(t->data); }
-  };
   if (prototype->device.device_type != kDLCPU) {
     set_error(error_ctx, "RuntimeError", "tvm_ffi.Tensor can only be allocated on the CPU");
     return -1;
   }
   try {
     ffi::Tensor tensor = ffi::Tensor::FromNDAlloc(
-        HostMemory(), ffi::ShapeView(prototype->shape, static_cast<size_t>(prototype->ndim)),
+        ffi::tether::HostMemory(), ffi::ShapeView(prototype->shape, static_cast<size_t>(prototype->ndim)),
         prototype->dtype, prototype->device);
     *out = tensor.ToDLPackVersioned();
     return 0;
@@ -602,6 +642,15 @@ int OwnFromManaged(DLManagedTensorVersioned* managed, void** out) {
 int OwnToDLTensor(void* obj, DLTensor* out) {
   PyObject* tensor = TensorIn(static_cast<PyObject*>(obj));
   if (tensor == nullptr) return -1;
+  // A DLTensor cannot say that it is read-only, just as an unversioned capsule.
+  DLManagedTensorVersioned* managed = nullptr;
+  if (OwnToManaged(tensor, &managed) < 0) return -1;
+  const bool read_only = (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
+  DeleteManaged(managed);
+  if (read_only) {
+    PyErr_SetString(PyExc_BufferError, "a read-only tensor cannot be lent as a DLTensor");
+    return -1;
+  }
   TensorUse t(tensor);
   if (!t) return -1;
   *out = *t;
@@ -700,10 +749,11 @@ int AddExchangeAPI(PyTypeObject* type, const DLPackExchangeAPI* api) {
 // NULL with an error set.
 TVMFFIObject* ImportAnything(PyObject* obj, const ImportOptions& options) {
   if (PyCapsule_CheckExact(obj)) {
-    return ImportCapsule(obj, true, options, PyExc_TypeError,
+    return ImportCapsule(obj, options, PyExc_TypeError,
                          "Expect from_dlpack to take either a compatible tensor or PyCapsule");
   }
   if (Py_TYPE(obj) == FindNumpyArrayType()) return ImportArray(obj, options);
+  if (!CheckNoLazySigns(obj)) return nullptr;
   Ref attribute = Ref::Steal(PyObject_GetAttr(obj, exchange_api_name));
   if (attribute) {
     const DLPackExchangeAPI* api = ParseExchangeAPI(attribute.get());
@@ -792,6 +842,12 @@ DLManagedTensorVersioned* ExportTo(const DLPackExchangeAPI* api, TVMFFIObject* h
     RaiseFromCall(code);
     return nullptr;
   }
+  // Not every framework has read-only tensors, and torch takes the flag without a word.
+  if (TVM_FFI_PREDICT_FALSE((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0)) {
+    DeleteManaged(managed);
+    PyErr_SetString(PyExc_BufferError, "a read-only tensor stays a tvm_ffi.Tensor");
+    return nullptr;
+  }
   return managed;
 }
 
@@ -805,7 +861,7 @@ int ResolveExchangeAPI(PyObject* obj, Setter* out) {
     if (api == nullptr) return -1;
     RememberAPI(type, api);
   }
-  *out = SetByExchangeAPI;
+  *out = HasLazySigns(type) ? SetWithLazySigns : SetByExchangeAPI;
   return 0;
 }
 
@@ -847,6 +903,14 @@ int InitDLPack(PyObject* module) {
   dlpack_name = PyUnicode_InternFromString("__dlpack__");
   exchange_api_name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
   if (dlpack_name == nullptr || exchange_api_name == nullptr) return -1;
+  is_conj_name = PyUnicode_InternFromString("is_conj");
+  is_neg_name = PyUnicode_InternFromString("is_neg");
+  resolve_conj_name = PyUnicode_InternFromString("resolve_conj");
+  resolve_neg_name = PyUnicode_InternFromString("resolve_neg");
+  if (is_conj_name == nullptr || is_neg_name == nullptr || resolve_conj_name == nullptr ||
+      resolve_neg_name == nullptr) {
+    return -1;
+  }
   const char* const keywords[] = {"ext_tensor", "require_alignment", "require_contiguous"};
   for (size_t i = 0; i < 3; ++i) {
     from_dlpack_keywords[i] = PyUnicode_InternFromString(keywords[i]);

@@ -5,6 +5,8 @@
 #include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/container/tensor.h>
 
+#include "../core/copy_tensor.h"
+
 namespace tether_py {
 
 using ffi::TypeIndex;
@@ -113,14 +115,25 @@ void DropUnconsumed(PyObject* capsule, const char* name) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
+// Both take `managed` over.
+PyObject* CapsuleOf(DLManagedTensor* managed) {
+  PyObject* capsule = PyCapsule_New(managed, kCapsule, DropCapsule);
+  if (capsule == nullptr) managed->deleter(managed);
+  return capsule;
+}
+
+PyObject* CapsuleOf(DLManagedTensorVersioned* managed) {
+  PyObject* capsule = PyCapsule_New(managed, kVersionedCapsule, DropVersionedCapsule);
+  if (capsule == nullptr) managed->deleter(managed);
+  return capsule;
+}
+
 PyObject* ToCapsule(PyObject* self, PyObject*) {
   TensorUse t(self);
   DLManagedTensor* managed;
   if (!CanBeExported(t)) return nullptr;
   if (int code = TVMFFITensorToDLPack(t.object(), &managed)) return RaiseFromCall(code);
-  PyObject* capsule = PyCapsule_New(managed, kCapsule, DropCapsule);
-  if (capsule == nullptr) managed->deleter(managed);
-  return capsule;
+  return CapsuleOf(managed);
 }
 
 PyObject* ToVersionedCapsule(PyObject* self, PyObject*) {
@@ -128,9 +141,52 @@ PyObject* ToVersionedCapsule(PyObject* self, PyObject*) {
   DLManagedTensorVersioned* managed;
   if (!CanBeExported(t)) return nullptr;
   if (int code = TVMFFITensorToDLPackVersioned(t.object(), &managed)) return RaiseFromCall(code);
-  PyObject* capsule = PyCapsule_New(managed, kVersionedCapsule, DropVersionedCapsule);
-  if (capsule == nullptr) managed->deleter(managed);
-  return capsule;
+  return CapsuleOf(managed);
+}
+
+// A capsule over a copy, which may be written, and which a lent tensor can be asked for too.
+PyObject* ToCapsuleOfCopy(PyObject* self, bool versioned) {
+  TensorUse t(self);
+  if (!t) return nullptr;
+  if (const char* obstacle = ffi::tether::FindCopyObstacle(*t)) {
+    return PyErr_Format(PyExc_BufferError, "%s", obstacle);
+  }
+  return Guarded([&]() -> PyObject* {
+    ffi::Tensor copy = ffi::tether::CopyTensor(*t);
+    if (!versioned) return CapsuleOf(copy.ToDLPack());
+    DLManagedTensorVersioned* managed = copy.ToDLPackVersioned();
+    managed->flags |= DLPACK_FLAG_BITMASK_IS_COPIED;
+    return CapsuleOf(managed);
+  });
+}
+
+// Another tensor over the same memory, read-only if this one is.
+PyObject* CopyShallow(PyObject* self, PyObject*) {
+  TVMFFIObjectHandle out = nullptr;
+  {
+    TensorUse t(self);
+    DLManagedTensorVersioned* managed;
+    if (!CanBeExported(t)) return nullptr;
+    if (int code = TVMFFITensorToDLPackVersioned(t.object(), &managed)) return RaiseFromCall(code);
+    if (int code = TVMFFITensorFromDLPackVersioned(managed, 0, 0, &out)) {
+      managed->deleter(managed);
+      return RaiseFromCall(code);
+    }
+  }
+  return WrapOwned(static_cast<TVMFFIObject*>(out));
+}
+
+// A tensor with memory of its own.
+PyObject* CopyDeep(PyObject* self, PyObject* /*memo*/) {
+  return Guarded([&]() -> PyObject* {
+    ffi::Tensor copy;
+    {
+      TensorUse t(self);
+      if (!t) return nullptr;
+      copy = ffi::tether::CopyTensor(*t);
+    }
+    return WrapOwned(ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(copy)));
+  });
 }
 
 // max_version, as far as it matters. False with an error set.
@@ -166,15 +222,14 @@ PyObject* DLPack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObje
   PyObject *max_version = given[1], *dl_device = given[2], *copy = given[3];
   bool versioned;
   if (!WantsVersioned(max_version, &versioned)) return nullptr;
-  if (!versioned) return ToCapsule(self, nullptr);
   int here = dl_device == Py_None ? 1 : IsDeviceOf(self, dl_device);
   int wants_copy = copy == Py_None ? 0 : PyObject_IsTrue(copy);
   if (here < 0 || wants_copy < 0) return nullptr;
   if (here == 0) {
     return PyErr_Format(PyExc_BufferError, "dl_device of different type not supported");
   }
-  if (wants_copy != 0) return PyErr_Format(PyExc_BufferError, "copy not yet supported");
-  return ToVersionedCapsule(self, nullptr);
+  if (wants_copy != 0) return ToCapsuleOfCopy(self, versioned);
+  return versioned ? ToVersionedCapsule(self, nullptr) : ToCapsule(self, nullptr);
 }
 
 PyMethodDef tensor_methods[] = {
@@ -187,6 +242,10 @@ PyMethodDef tensor_methods[] = {
      "gaps."},
     {"data_ptr", GetDataPointer, METH_NOARGS,
      "data_ptr($self, /)\n--\n\nAddress of the first element."},
+    {"__copy__", CopyShallow, METH_NOARGS,
+     "__copy__($self, /)\n--\n\nAnother tensor over the same memory."},
+    {"__deepcopy__", CopyDeep, METH_O,
+     "__deepcopy__($self, memo, /)\n--\n\nA tensor with a copy of the elements, on the CPU."},
     {"_to_dlpack", ToCapsule, METH_NOARGS, "_to_dlpack($self, /)\n--\n\nA capsule 'dltensor'."},
     {"_to_dlpack_versioned", ToVersionedCapsule, METH_NOARGS,
      "_to_dlpack_versioned($self, /)\n--\n\nA capsule 'dltensor_versioned'."},
@@ -195,7 +254,7 @@ PyMethodDef tensor_methods[] = {
     {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(DLPack)),
      METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A capsule that shares the memory, versioned if the consumer understands that."},
+     "A capsule that shares the memory, or has a copy, versioned if the consumer understands that."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef tensor_getset[] = {{"shape", GetShape, nullptr, "Extents, as a tuple.", nullptr},

@@ -96,9 +96,13 @@ void DropCapsule(PyObject* capsule);
 void DropVersionedCapsule(PyObject* capsule);
 inline constexpr const char* kCapsule = "dltensor";
 inline constexpr const char* kVersionedCapsule = "dltensor_versioned";
+inline constexpr const char* kUsedCapsule = "used_dltensor";
+inline constexpr const char* kUsedVersionedCapsule = "used_dltensor_versioned";
 
 // False without an error when the class has no such attribute.
 bool HasMethod(PyTypeObject* type, const char* name);
+// The digits of an int, also of one that Python refuses to print. NULL with an error set.
+Ref TextOfInt(PyObject* number);
 // An integer of a C type. False with OverflowError or TypeError set that names `what`.
 bool IntegerInRange(PyObject* obj, long long lowest, long long highest, const char* what,
                     long long* out);

@@ -117,7 +117,10 @@ bool StoreInt(PyObject* number, TVMFFIAny* out) {
   int overflow = 0;
   long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
   if (TVM_FFI_PREDICT_FALSE(overflow != 0)) {
-    PyErr_Format(PyExc_OverflowError, "Python int too large to convert to int64: %R", number);
+    Ref text = TextOfInt(number);
+    if (text) {
+      PyErr_Format(PyExc_OverflowError, "Python int too large to convert to int64: %U", text.get());
+    }
     return false;
   }
   if (TVM_FFI_PREDICT_FALSE(value == -1 && PyErr_Occurred())) return false;
@@ -560,6 +563,14 @@ int IsInstanceOfLoaded(PyObject* obj, const char* module, const char* name) {
   return PyObject_IsInstance(obj, cls.get());
 }
 
+Ref TextOfInt(PyObject* number) {
+  Ref text = Ref::Steal(PyLong_Type.tp_repr(number));
+  if (text || !PyErr_ExceptionMatches(PyExc_ValueError)) return text;
+  PyErr_Clear();
+  Ref bits = Ref::Steal(PyObject_CallMethod(number, "bit_length", nullptr));
+  return bits ? Ref::Steal(PyUnicode_FromFormat("<int of %S bits>", bits.get())) : Ref();
+}
+
 bool IntegerInRange(PyObject* obj, long long lowest, long long highest, const char* what,
                     long long* out) {
   if (!PyIndex_Check(obj)) {
@@ -572,8 +583,11 @@ bool IntegerInRange(PyObject* obj, long long lowest, long long highest, const ch
   int overflow = 0;
   *out = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
   if (overflow == 0 && *out >= lowest && *out <= highest) return true;
-  PyErr_Format(PyExc_OverflowError, "%s %S is out of range [%lld, %lld]", what, number.get(),
-               lowest, highest);
+  Ref text = TextOfInt(number.get());
+  if (text) {
+    PyErr_Format(PyExc_OverflowError, "%s %U is out of range [%lld, %lld]", what, text.get(),
+                 lowest, highest);
+  }
   return false;
 }
 

@@ -223,7 +223,9 @@ Outcome ConvertNumber(const Node* node, PyObject* value, Result* result) {
   int overflow = 0;
   long long converted = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
   if (overflow == 0) return Done(static_cast<int64_t>(converted), result);
-  return Mismatch(result, "integer " + TextOf(Ref::Steal(PyObject_Str(number.get())).get()) +
+  Ref text = TextOfInt(number.get());
+  if (!text) return Outcome::kRaised;
+  return Mismatch(result, "integer " + TextOf(text.get()) +
                               " out of int64 range [-9223372036854775808, 9223372036854775807]");
 }
 
@@ -371,12 +373,10 @@ const TVMFFIAny& CellIn(const ffi::Any& value) {
   return *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(value);
 }
 
-// Whether a conversion gave back what it was given. Short text counts as changed: Python reads it
-// as a plain str, which does not say where it came from.
+// Whether a conversion gave back what it was given.
 bool IsSameCell(const ffi::Any& before, const ffi::Any& after) {
   const TVMFFIAny &a = CellIn(before), &b = CellIn(after);
-  return a.type_index == b.type_index && a.v_int64 == b.v_int64 &&
-         a.type_index != TypeIndex::kTVMFFISmallStr && a.type_index != TypeIndex::kTVMFFISmallBytes;
+  return a.type_index == b.type_index && a.zero_padding == b.zero_padding && a.v_int64 == b.v_int64;
 }
 
 // The node of a container's part, or NULL when that part stays as it is.
@@ -724,6 +724,8 @@ Outcome UnwrapOnce(const Node* node, Ref* value, Result* result) {
 }
 
 constexpr const char kCycle[] = "infinite __tvm_ffi_value__ cycle detected";
+// What a RecursionError means here.
+constexpr const char kTooDeep[] = "the value contains itself or is nested too deeply";
 
 Outcome Unwrap(const Node* node, Ref* value, Result* result) {
   constexpr int kMaxSteps = 64;
@@ -1137,7 +1139,7 @@ int ConvertForField(void* converter, const TVMFFIAny* in, TVMFFIAny* out) {
   }
   PyErr_Clear();
   TVMFFIErrorSetRaisedFromCStr("TypeError",
-                               outcome == Outcome::kMismatch ? result.message.c_str() : kCycle);
+                               outcome == Outcome::kMismatch ? result.message.c_str() : kTooDeep);
   return -1;
 }
 

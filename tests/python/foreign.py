@@ -204,6 +204,41 @@ class ViewTensor(Tensor):
     """One whose framework also lends a DLTensor without an owner."""
 
 
+class Signed(Tensor):
+    """One that may be conjugated or negated by a bit, as those of torch: six numbers, or three
+    complex ones. The memory has the values from before."""
+
+    def __init__(self, values: list[float], conj: bool = False, neg: bool = False) -> None:
+        super().__init__(shape=(3,), dtype=(5, 64, 1))
+        ctypes.memmove(self.memory, (ctypes.c_float * 6)(*values), 24)
+        self.conj, self.neg = conj, neg
+
+    def stored(self) -> list[float]:
+        return list((ctypes.c_float * 6).from_address(self.address))
+
+    def meant(self) -> list[float]:
+        signs = (-1 if self.neg else 1, -1 if self.neg != self.conj else 1)
+        return [value * signs[i % 2] for i, value in enumerate(self.stored())]
+
+    def is_conj(self) -> bool:
+        return self.conj
+
+    def is_neg(self) -> bool:
+        return self.neg
+
+    def resolve_conj(self) -> Any:
+        values = [-v if self.conj and i % 2 else v for i, v in enumerate(self.stored())]
+        return type(self)(values, neg=self.neg)
+
+    def resolve_neg(self) -> Any:
+        values = [-v if self.neg else v for v in self.stored()]
+        return type(self)(values, conj=self.conj)
+
+
+class SignedView(Signed):
+    """The same, lent as a DLTensor."""
+
+
 class Lagging(Tensor):
     """One whose framework is of a DLPack version that is not understood."""
 
@@ -295,6 +330,7 @@ view_api = _make_api(1, True)
 lagging_api = _make_api(2, False)
 Tensor.__dlpack_c_exchange_api__ = capsule_of(ctypes.addressof(api), b"dlpack_exchange_api")
 ViewTensor.__dlpack_c_exchange_api__ = ctypes.addressof(view_api)  # older producers have an int
+SignedView.__dlpack_c_exchange_api__ = ctypes.addressof(view_api)
 Lagging.__dlpack_c_exchange_api__ = capsule_of(
     ctypes.addressof(lagging_api), b"dlpack_exchange_api"
 )

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import gc
 import sys
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import foreign
@@ -15,6 +17,7 @@ import pytest
 import tvm_ffi
 from support import collect, run_python, run_threads, scaled
 from tvm_ffi import Tensor, core, from_dlpack
+from tvm_ffi.dataclasses import py_class
 from tvm_ffi.testing import echo
 
 GET = tvm_ffi.get_global_func
@@ -120,7 +123,7 @@ def test_export_without_arguments_is_unversioned() -> None:
     tensor = from_dlpack(foreign.make_capsule())
     assert foreign.name_of(tensor.__dlpack__()) == "dltensor"
     assert (
-        foreign.name_of(tensor.__dlpack__(stream=None, dl_device=(2, 0), copy=True)) == "dltensor"
+        foreign.name_of(tensor.__dlpack__(stream=None, dl_device=(1, 0), copy=False)) == "dltensor"
     )
     assert foreign.name_of(tensor.__dlpack__(max_version=(0, 8))) == "dltensor"
     assert foreign.name_of(tensor._to_dlpack()) == "dltensor"
@@ -149,8 +152,8 @@ def test_export_by_version() -> None:
 @pytest.mark.parametrize(
     ("keywords", "error", "text"),
     [
-        ({"max_version": (1, 0), "copy": True}, BufferError, "copy not yet supported"),
         ({"max_version": (1, 0), "dl_device": (2, 0)}, BufferError, "dl_device of different type"),
+        ({"dl_device": (2, 0)}, BufferError, "dl_device of different type"),
         ({"max_version": 1}, TypeError, "max_version must be a tuple .* got 1"),
         ({"max_version": ()}, TypeError, r"max_version must be a tuple .* got \(\)"),
         ({"max_version": ("1", "0")}, TypeError, "max_version must be a tuple"),
@@ -206,6 +209,149 @@ def test_threads_that_want_one_capsule() -> None:
         assert len(got) == 1
 
 
+# ---- copies -------------------------------------------------------------------------------------
+
+
+def flags_of(capsule: Any) -> int:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return foreign.ManagedVersioned.from_address(get(capsule, b"dltensor_versioned")).flags
+
+
+READ_ONLY, IS_COPIED = 1, 2
+
+
+@pytest.mark.parametrize("max_version", [None, (0, 8), (1, 0)])
+def test_a_copy_shares_nothing(max_version: Any) -> None:
+    numpy = pytest.importorskip("numpy")
+    cube = numpy.arange(2 * 3 * 4, dtype="int32").reshape(2, 3, 4)
+    for array in (
+        cube,
+        cube[:, ::2, ::-1],
+        cube.transpose(2, 0, 1),
+        cube[1, 2, 3:4].reshape(()),
+        cube[:0],
+        numpy.broadcast_to(cube[0], (3, 3, 4)).copy()[::-1],
+        numpy.ones((2, 1, 3), "float64")[:, :, 1:],
+    ):
+        tensor = from_dlpack(array)
+        capsule = tensor.__dlpack__(max_version=max_version, copy=True)
+        if max_version == (1, 0):
+            assert flags_of(capsule) == IS_COPIED
+        copied = from_dlpack(capsule)
+        assert copied.is_contiguous() and copied.data_ptr() != tensor.data_ptr()
+        assert (copied.shape, copied.dtype) == (tensor.shape, tensor.dtype)
+        assert numpy.array_equal(numpy.from_dlpack(copied), array)
+        del tensor, capsule
+        assert numpy.array_equal(numpy.from_dlpack(copied), array)
+
+
+def test_elements_that_share_bytes_are_copied_only_without_gaps() -> None:
+    data = ctypes.create_string_buffer(bytes(range(16)))
+    packed = from_dlpack(foreign.make_capsule(data=data, shape=(5,), dtype=(1, 4, 1)))
+    copied = copy.deepcopy(packed)
+    assert ctypes.string_at(copied.data_ptr(), 3) == bytes(range(3))
+    gaps = from_dlpack(foreign.make_capsule(shape=(5,), strides=(2,), dtype=(1, 4, 1)))
+    with pytest.raises(ValueError, match="elements that share bytes"):
+        copy.deepcopy(gaps)
+    with pytest.raises(BufferError, match="elements that share bytes"):
+        gaps.__dlpack__(copy=True)
+
+
+# ---- read-only ----------------------------------------------------------------------------------
+
+
+@py_class("tests.dlpack.Box")
+class Box(tvm_ffi.Object):
+    """Holds a tensor."""
+
+    tensor: Tensor
+    anything: Any = None
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda t: t,
+    "echo": echo,
+    "array": lambda t: tvm_ffi.Array([t])[0],
+    "dict": lambda t: echo({"a": [t]})["a"][0],
+    "field": lambda t: Box(t).tensor,
+    "any field": lambda t: Box(t, t).anything,
+    "callback": lambda t: APPLY(lambda x: x, t),
+    "schema": lambda t: core._to_py_class_value(core.TypeSchema("Tensor").convert(t)),
+    "copy": copy.copy,
+    "capsule": lambda t: from_dlpack(t._to_dlpack_versioned()),
+    "exchange api": lambda t: from_dlpack(t),
+    "copied object": lambda t: copy.copy(Box(t)).tensor,
+    "test wrapper": lambda t: echo(core.DLTensorTestWrapper(t)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_read_only_tensor_stays_one(way: str) -> None:
+    data = ctypes.create_string_buffer(64)
+    make = partial(foreign.make_capsule, "dltensor_versioned", data=data)
+    writable = WAYS[way](from_dlpack(make(flags=IS_COPIED)))
+    assert flags_of(writable._to_dlpack_versioned()) == 0
+    tensor = WAYS[way](from_dlpack(make(flags=READ_ONLY)))
+    assert tensor.data_ptr() == ctypes.addressof(data) and tensor.shape == (2, 3)
+    for export in (tensor._to_dlpack_versioned, lambda: tensor.__dlpack__(max_version=(1, 0))):
+        assert flags_of(export()) == READ_ONLY
+    for refused in (tensor._to_dlpack, tensor.__dlpack__):
+        with pytest.raises(BufferError, match="a read-only tensor cannot be exported without a ve"):
+            refused()
+    assert flags_of(tensor.__dlpack__(max_version=(1, 0), copy=True)) == IS_COPIED
+    assert flags_of(copy.deepcopy(tensor)._to_dlpack_versioned()) == 0
+    assert foreign.name_of(tensor.__dlpack__(copy=True)) == "dltensor"
+    del tensor, writable, export, refused
+    assert alive() == 0
+
+
+def test_memory_of_a_read_only_tensor_may_be_used_again() -> None:
+    """What was read-only says nothing about the tensor that is at the same address later."""
+    for i in range(100):
+        flags = READ_ONLY if i % 2 else 0
+        tensor = from_dlpack(foreign.make_capsule("dltensor_versioned", flags=flags))
+        assert flags_of(tensor._to_dlpack_versioned()) == flags
+    del tensor
+    assert alive() == 0
+
+
+def test_numpy_cannot_write_what_was_read_only() -> None:
+    numpy = pytest.importorskip("numpy", minversion="2.1")
+    secret = bytes(range(65, 75))
+    given = numpy.frombuffer(secret, dtype="uint8")
+    tensor = from_dlpack(given.__dlpack__(max_version=(1, 0)))
+    for back in (numpy.from_dlpack(tensor), numpy.from_dlpack(echo([tensor])[0])):
+        assert back.tobytes() == secret and not back.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            back[0] = 1
+    own = numpy.from_dlpack(tensor, copy=True)
+    own[:] = 0
+    assert secret == bytes(range(65, 75))
+    for use in (echo, from_dlpack):  # as an argument it must be writable, as numpy says itself
+        with pytest.raises(BufferError, match="readonly"):
+            use(given)
+
+
+def test_a_read_only_tensor_becomes_no_tensor_of_a_framework() -> None:
+    """Frameworks need not know read-only tensors, and a DLTensor cannot say that it is one."""
+    tensor = from_dlpack(foreign.make_capsule("dltensor_versioned", flags=READ_ONLY))
+    writable = from_dlpack(foreign.make_capsule())
+    second = tvm_ffi.convert_func(lambda a, b: b)
+    assert type(second(foreign.Tensor(), writable)) is foreign.Tensor
+    assert second(foreign.Tensor(), tensor) is tensor
+    with pytest.raises(BufferError, match=r"a read-only tensor stays a tvm_ffi\.Tensor"):
+        tvm_ffi.convert_func(print, tensor_cls=foreign.Tensor)(tensor)
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    api = get(Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
+    lend = foreign.DLTENSOR(foreign.ExchangeAPI.from_address(api).dltensor_from_py)
+    view = foreign.DLTensor()
+    assert lend(writable, ctypes.byref(view)) == 0
+    with pytest.raises(BufferError, match="cannot be lent as a DLTensor"):
+        lend(tensor, ctypes.byref(view))
+
+
 # ---- what is refused ----------------------------------------------------------------------------
 
 BIG = 2**62
@@ -225,6 +371,19 @@ DEFECTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         ValueError,
         "4194240 bits per element",
     ),
+    "too many dimensions": ({"ndim": 1025}, ValueError, "a tensor cannot have 1025 dimensions"),
+    "most dimensions": ({"ndim": 2**31 - 1}, ValueError, "cannot have 2147483647 dimensions"),
+    "no memory": ({"data": 0}, ValueError, r"shape \(2, 3\) has no memory: its address is 0"),
+    "no memory of a scalar": ({"data": 0, "shape": ()}, ValueError, r"shape \(\) has no memory"),
+    "no memory, an offset": ({"data": 0, "byte_offset": 64}, ValueError, "has no memory"),
+    "no memory on a device": ({"data": 0, "device": (2, 0)}, ValueError, "has no memory"),
+    "no bits": ({"dtype": (2, 0, 1)}, ValueError, "elements of 0 bits and 1 lanes"),
+    "no lanes": ({"dtype": (2, 32, 0)}, ValueError, "elements of 32 bits and 0 lanes"),
+    "no type": ({"dtype": (3, 0, 0), "shape": (0,)}, ValueError, "elements of 0 bits and 0 lanes"),
+    "stride overflows": ({"strides": (BIG, 1)}, ValueError, rf"strides \({BIG}, 1\) .* overflows"),
+    "negative stride overflows": ({"strides": (-(2**63), 1)}, ValueError, "strides .* overflows"),
+    "sum of strides overflows": ({"strides": (2**60, 2**59)}, ValueError, "strides .* overflows"),
+    "offset overflows": ({"byte_offset": 2**64 - 8}, ValueError, "byte offset .* 18446744073709"),
 }
 VERSIONED_DEFECTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "version 2": ({"version": (2, 0)}, BufferError, r"DLPack version 2\.0; only 1\.x"),
@@ -263,6 +422,38 @@ def test_impossible_versions(defect: str) -> None:
     check_refused("dltensor_versioned", *VERSIONED_DEFECTS[defect])
 
 
+@BOTH
+def test_empty_tensors_need_no_memory(name: str) -> None:
+    for keywords in (
+        {"shape": (0,)},
+        {"shape": (2, 0, 3)},
+        {"shape": (0, BIG, BIG), "strides": (BIG, BIG, BIG)},
+    ):
+        tensor = from_dlpack(foreign.make_capsule(name, data=0, **keywords))
+        assert tensor.numel() == 0 and tensor.data_ptr() == 0
+        assert tvm_ffi.structural_equal(tensor, tensor)
+        assert isinstance(tvm_ffi.structural_hash(tensor), int)
+        assert copy.deepcopy(tensor).shape == keywords["shape"]
+
+
+@BOTH
+def test_memory_that_python_cannot_read_is_never_read(name: str) -> None:
+    """What looks like a GPU is an address that nobody can follow."""
+    tensor = from_dlpack(foreign.make_capsule(name, data=0x10, device=(2, 0)))
+    assert repr(tensor) and tvm_ffi.structural_equal(tensor, tensor, skip_tensor_content=True)
+    for read in (tvm_ffi.structural_hash, lambda t: tvm_ffi.structural_equal(t, echo([t, t])[0])):
+        try:
+            read(tensor)
+        except (RuntimeError, ValueError) as error:
+            assert "CPU" in str(error)
+    for copies in (copy.deepcopy, lambda t: copy.deepcopy(tvm_ffi.Array([t]))):
+        with pytest.raises(ValueError, match="only a tensor on the CPU can be copied"):
+            copies(tensor)
+    with pytest.raises(BufferError, match="only a tensor on the CPU can be copied"):
+        tensor.__dlpack__(copy=True)
+    assert copy.copy(tensor).data_ptr() == 0x10
+
+
 def test_later_minor_versions_and_other_flags_are_fine() -> None:
     for keywords in ({"version": (1, 99)}, {"flags": 1}, {"flags": 2}, {"shape": (BIG, 0, BIG)}):
         tensor = from_dlpack(foreign.make_capsule("dltensor_versioned", **keywords))
@@ -296,23 +487,37 @@ def test_what_is_no_tensor(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "result",
-    [None, 5, "dltensor", (1,), "used", "versioned", "other"],
+    ("result", "text"),
+    [
+        (lambda: None, "got NoneType$"),
+        (lambda: 5, "got int$"),
+        (lambda: "dltensor", "got str$"),
+        (lambda: (1,), "got tuple$"),
+        (lambda: foreign.make_capsule("used_dltensor"), "was consumed, which can be done only once"),
+        (lambda: foreign.make_capsule("used_dltensor_versioned"), "was consumed"),
+        (lambda: foreign.make_capsule("other"), "got a capsule called 'other'$"),
+        (lambda: foreign.capsule_of(foreign.make_managed(), None), "got a capsule called ''$"),
+    ],
 )
-def test_producers_that_give_something_else(result: Any) -> None:
-    made = {
-        "used": lambda: foreign.make_capsule("used_dltensor"),
-        "versioned": lambda: foreign.make_capsule("dltensor_versioned"),
-        "other": lambda: foreign.make_capsule("other"),
-    }.get(result, lambda: result)()
+def test_producers_that_give_something_else(result: Any, text: str) -> None:
+    made = result()
 
     class Odd:
         def __dlpack__(self) -> Any:
             return made
 
     for use in (from_dlpack, echo, VIEW, tvm_ffi.convert):
-        with pytest.raises(ValueError, match="Expect a dltensor field, PyCapsule can only be"):
+        with pytest.raises(ValueError, match="__dlpack__.. to return a dltensor capsule.*" + text):
             use(Odd())
+
+
+def test_producers_may_give_a_versioned_capsule_unasked() -> None:
+    class Eager:
+        def __dlpack__(self) -> Any:
+            return foreign.make_capsule("dltensor_versioned")
+
+    for use in (from_dlpack, echo, tvm_ffi.convert):
+        assert use(Eager()).shape == (2, 3)
 
 
 def test_producers_that_raise() -> None:
@@ -742,6 +947,50 @@ print(type(echo(Both())).__name__, echo(Both()).shape, foreign.calls)
     assert run_python(program) == "Tensor (9,) []\n"
 
 
+# ---- signs that are not in the memory -----------------------------------------------------------
+
+
+def values_of(tensor: Any) -> list[float]:
+    address = tensor.address if isinstance(tensor, foreign.Tensor) else tensor.data_ptr()
+    return list((ctypes.c_float * 6).from_address(address))
+
+
+@pytest.mark.parametrize("cls", [foreign.Signed, foreign.SignedView])
+@pytest.mark.parametrize(("conj", "neg"), [(True, False), (False, True), (True, True)])
+def test_lazy_signs_are_resolved(cls: Any, conj: bool, neg: bool) -> None:
+    plain = cls([1, 2, 3, 4, 5, 6])
+    assert echo(plain).address == plain.address, "nothing to resolve, nothing copied"
+    lazy = cls([1, 2, 3, 4, 5, 6], conj=conj, neg=neg)
+    expected = lazy.meant()
+    for way in (echo, lambda t: echo([t])[0], lambda t: tvm_ffi.Array([t])[0], lambda t: Box(t).tensor):
+        got = way(lazy)
+        assert values_of(got) == expected
+    assert values_of(lazy) == [1, 2, 3, 4, 5, 6], "the given one stays as it is"
+    with pytest.raises(BufferError, match="with the (conj|neg) bit set cannot share its memory"):
+        from_dlpack(lazy)
+
+
+def test_lazy_signs_that_cannot_be_asked_for() -> None:
+    class Raises(foreign.Signed):
+        def is_neg(self) -> bool:
+            raise KeyError("mine")
+
+    class Fails(foreign.Signed):
+        def resolve_neg(self) -> Any:
+            raise KeyError("mine")
+
+    class Lies(foreign.Signed):
+        def resolve_neg(self) -> Any:
+            return 3
+
+    one = [1, 2, 3, 4, 5, 6]
+    for tensor in (Raises(one), Fails(one, neg=True)):
+        with pytest.raises(KeyError, match="mine"):
+            echo(tensor)
+    with pytest.raises(TypeError, match="resolve_neg.. of Lies returned int"):
+        echo(Lies(one, neg=True))
+
+
 # ---- torch --------------------------------------------------------------------------------------
 
 
@@ -822,6 +1071,42 @@ def test_torch_in_containers_and_callbacks(torch: Any) -> None:
         tvm_ffi.convert_func(lambda x: (_ for _ in ()).throw(ValueError("boo")))(t)
 
 
+def test_torch_resolves_lazy_signs(torch: Any) -> None:
+    neg = torch._neg_view(torch.ones(2))
+    conj = torch.complex(torch.ones(2), torch.ones(2)).conj()
+    for given in (neg, conj, conj.imag, torch._neg_view(torch.ones(2, dtype=torch.int32))):
+        assert given.is_neg() or given.is_conj()
+        assert echo(given).tolist() == given.tolist()
+        assert echo([given])[0].tolist() == given.tolist()
+        assert torch.from_dlpack(tvm_ffi.Array([given])[0]).tolist() == given.tolist()
+        for refused in (from_dlpack, tvm_ffi.convert):
+            with pytest.raises(BufferError, match="bit set cannot share its memory"):
+                refused(given)
+        assert from_dlpack(given.resolve_conj().resolve_neg()).shape == (2,)
+    assert echo(torch.ones(2)).tolist() == [1, 1]
+
+
+def test_torch_tensors_without_memory_are_refused(torch: Any) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        fake = torch.ones(2)
+    for given in (
+        torch.eye(2).to_sparse(),
+        torch.ones(2, device="meta"),
+        torch._efficientzerotensor(3),
+        fake,
+    ):
+        for use in (echo, from_dlpack, VIEW):
+            with pytest.raises((BufferError, RuntimeError, ValueError)):
+                use(given)
+
+
+def test_torch_does_not_get_read_only_tensors(torch: Any) -> None:
+    tensor = from_dlpack(foreign.make_capsule("dltensor_versioned", flags=READ_ONLY))
+    assert tvm_ffi.convert_func(lambda a, b: b)(torch.ones(1), tensor) is tensor
+
+
 def test_torch_without_exchange_api(torch: Any) -> None:
     program = """
 import os
@@ -832,8 +1117,10 @@ t = torch.arange(6.0).reshape(2, 3)
 got = echo(t)
 print(type(got).__name__, got.data_ptr() == t.data_ptr(), got.tolist() == t.tolist())
 print(type(echo([t])[0]).__name__, type(echo(t.to(torch.bfloat16))).__name__)
+c = torch.complex(torch.ones(1), torch.ones(1)).conj()
+print(echo(c).item(), echo(torch._neg_view(torch.ones(1))).item())
 """
-    assert run_python(program) == "Tensor True True\nTensor Tensor\n"
+    assert run_python(program) == "Tensor True True\nTensor Tensor\n(1-1j) -1.0\n"
 
 
 def test_torch_is_found_without_being_imported_first(torch: Any) -> None:

@@ -426,6 +426,19 @@ def test_there_is_one_object_per_member(member: Any) -> None:
         assert pickle.loads(pickle.dumps(member, protocol)) is member
         assert pickle.loads(pickle.dumps(tvm_ffi.Array([member]), protocol))[0] is member
     assert tvm_ffi.structural_equal(member, member)
+
+
+@pytest.mark.parametrize("member", [Priority.low, Opcode.add])
+def test_a_shallow_copy_of_a_member_with_a_value_is_the_member(member: Any) -> None:
+    assert copy.copy(member) is member
+    assert copy.copy(Holder(Color.red, Priority.low, Opcode.add)).priority is Priority.low
+    with pytest.raises(TypeError, match="is a member of an enum and cannot be replaced"):
+        member.__replace__(value=member.value)
+
+
+@pytest.mark.parametrize("member", [Color.red, Planet.mars])
+def test_a_shallow_copy_of_a_plain_member_is_no_member(member: Any) -> None:
+    """Clients rely on it: a plain member may be copied and changed."""
     other = copy.copy(member)
     assert other is not member
     assert not tvm_ffi.structural_equal(other, member)

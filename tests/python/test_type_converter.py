@@ -257,18 +257,39 @@ def test_a_container_that_needs_no_conversion_is_the_same(annotation: Any, value
     assert convert(annotation, value) is value
 
 
+@pytest.mark.parametrize("size", [0, 1, 6, 7, 8, 9, 20])
+def test_whether_a_container_is_the_same_does_not_depend_on_the_length_of_text(size: int) -> None:
+    text, data = "x" * size, b"x" * size
+    for annotation, value in (
+        (list[str], List([text, text])),
+        (tvm_ffi.Array[str], Array([text])),
+        (tvm_ffi.Array[bytes], Array([data])),
+        (dict[str, int], Dict({text: 1})),
+        (dict[str, str], Dict({text: text})),
+        (tvm_ffi.Map[bytes, float], Map({data: 1.5})),
+        (list[list[str]], List([List([text])])),
+        (dict[str, list[bytes]], Dict({text: List([data])})),
+        (tuple[str, int, bytes], Array([text, 1, data])),
+        (list[str | int], List([text, 3])),
+        (list[str | None], List([text, None])),
+        (list[Any], List([text, data])),
+    ):
+        assert convert(annotation, value) is value
+        assert convert(annotation | None, value) is value
+    changed = List([text, True])
+    assert convert(list[str | float], changed) is not changed
+
+
 @pytest.mark.parametrize(
     ("annotation", "value"),
     [
         (tvm_ffi.Array[int], Array([1, True])),
         (tvm_ffi.Array[float], Array([1.5, 2])),
-        (tvm_ffi.Array[str], Array(["short"])),
         (tvm_ffi.Array[tvm_ffi.Array[int]], Array([Array([1]), Array([True])])),
         (tvm_ffi.Array[tvm_ffi.Array[int]], Array([List([1])])),
         (tvm_ffi.Array[int], List([1])),
         (list[int], Array([1])),
         (tuple, List([1])),
-        (tvm_ffi.Map[str, int], Map({"short": 1})),
         (tvm_ffi.Map[Any, float], Map({LONG: 1})),
         (dict[Any, int], Map({LONG: 1})),
         (tvm_ffi.Map[Any, int], Dict({LONG: 1})),
@@ -477,9 +498,27 @@ def test_an_unknown_origin_is_named_on_use() -> None:
 def test_containers_that_contain_themselves() -> None:
     loop: list[Any] = []
     loop.append(loop)
-    for declared in (schema(Any), schema(list[Any]), TypeSchema("Object")):
-        with pytest.raises(TypeError, match="infinite __tvm_ffi_value__ cycle detected$"):
-            declared.convert(loop)
+    ring: dict[str, Any] = {}
+    ring["ring"] = [ring]
+    text = "the value contains itself or is nested too deeply$"
+    for value in (loop, ring):
+        for declared in (schema(Any), TypeSchema("Object")):
+            with pytest.raises(TypeError, match=text):
+                declared.convert(value)
+    for annotation, value in ((list[Any], loop), (dict[str, Any], ring)):
+        with pytest.raises(TypeError, match=text):
+            schema(annotation).convert(value)
+        with pytest.raises(TypeError, match=text):
+            schema(annotation).check_value(value)
+
+
+def test_integers_that_python_refuses_to_print() -> None:
+    with pytest.raises(TypeError, match="integer .* out of int64 range"):
+        convert(int, 10**5000)
+    for use in (testing.echo, lambda x: Array([x]), lambda x: tvm_ffi.Shape([x])):
+        for number in (10**5000, -(10**5000), 2**63, -(2**63) - 1):
+            with pytest.raises(OverflowError, match="Python int too large to convert to int64"):
+                use(number)
 
 
 def test_an_empty_wrapper_is_refused() -> None:

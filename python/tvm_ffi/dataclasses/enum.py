@@ -266,8 +266,10 @@ def _define_members(cls: Any, type_key: str, options: dict[str, Any]) -> None:
     members = [_Member(cls, payload, alias, value) for alias, value in declared.entries.items()]
     for alias in declared.entries:
         delattr(cls, alias)
-    if payload is not None and "__repr__" not in vars(cls):
-        cls.__repr__ = _payload_repr
+    if payload is not None:
+        for name, method in _PAYLOAD_METHODS.items():
+            if name not in vars(cls):
+                setattr(cls, name, method)
     previous = _register_class(cls, type_key, options)
     try:
         bound = {alias: _bind_existing(cls, payload, alias) for alias in declared.binders}
@@ -430,6 +432,23 @@ class Enum(Object, metaclass=_EnumMeta):
 
 def _payload_repr(self: Any) -> str:
     return f"{type(self).__name__}.{self.name}"
+
+
+def _payload_copy(self: Any) -> Any:
+    """Return the member itself: there is one object per value."""
+    return self
+
+
+def _payload_replace(self: Any, **changes: Any) -> Any:
+    raise TypeError(f"{self!r} is a member of an enum and cannot be replaced")
+
+
+# Set on each class, where those of the dataclass would be.
+_PAYLOAD_METHODS = {
+    "__repr__": _payload_repr,
+    "__copy__": _payload_copy,
+    "__replace__": _payload_replace,
+}
 
 
 class _PayloadBehaviour:

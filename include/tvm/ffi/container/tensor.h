@@ -18,6 +18,7 @@
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/type_traits.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -80,7 +81,8 @@ static_assert(sizeof(void*) != 8 || sizeof(TensorObj) == 72, "clients inline thi
 
 namespace tether {
 
-// A managed struct that holds one reference to the tensor it shows.
+// A managed struct that holds one reference to the tensor it shows. Only the library calls this: it
+// knows which tensors are read-only.
 template <typename TManaged>
 TManaged* ExportTensor(const TensorObj* tensor) {
   TManaged* managed = new TManaged();
@@ -152,17 +154,118 @@ class ImportedTensorObj : public TensorObj {
   TManaged* managed_;
 };
 
+// More than any library makes. A larger number is garbage, and the shape it counts is not read.
+constexpr int32_t kMaxTensorDims = 1024;
+
+// What no tensor can be.
+enum class Defect : uint8_t {
+  kNone,
+  kDimensions,      // their number is impossible
+  kNoShape,         // dimensions without extents
+  kElement,         // elements without bits
+  kNegativeExtent,  // an extent below zero
+  kSize,            // more bytes than 63 bits count
+  kStrides,         // neighbours that are farther apart than that
+  kNoMemory,        // elements at address 0
+  kOffset,          // an offset that leads past the end of the address space
+};
+
+// The first defect of a tensor that somebody else describes. Empty tensors need no memory, and their
+// strides mean nothing.
+inline Defect FindDefect(const DLTensor& t) {
+  if (t.ndim < 0 || t.ndim > kMaxTensorDims) return Defect::kDimensions;
+  if (t.ndim > 0 && t.shape == nullptr) return Defect::kNoShape;
+  // In bits, so that the size in bytes of anything that passes is exact.
+  const uint64_t element = uint64_t{t.dtype.bits} * t.dtype.lanes;
+  if (element == 0) return Defect::kElement;
+  uint64_t size = element;
+  bool is_empty = false;
+  bool overflows = false;
+  for (int32_t i = 0; i < t.ndim; ++i) {
+    const int64_t extent = t.shape[i];
+    if (extent < 0) return Defect::kNegativeExtent;
+    is_empty |= extent == 0;
+    overflows |= __builtin_mul_overflow(size, static_cast<uint64_t>(extent), &size);
+  }
+  if (is_empty) return Defect::kNone;
+  if (overflows || size / 8 > INT64_MAX) return Defect::kSize;
+  if (t.strides != nullptr) {
+    uint64_t reach = 1;  // in elements, either way
+    for (int32_t i = 0; i < t.ndim; ++i) {
+      const int64_t stride = t.strides[i];
+      const uint64_t step =
+          stride < 0 ? uint64_t{0} - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride);
+      uint64_t length;
+      overflows |= __builtin_mul_overflow(step, static_cast<uint64_t>(t.shape[i] - 1), &length);
+      overflows |= __builtin_add_overflow(reach, length, &reach);
+    }
+    overflows |= __builtin_mul_overflow(reach, element, &reach);
+    if (overflows || reach / 8 > INT64_MAX) return Defect::kStrides;
+  }
+  if (t.data == nullptr) return Defect::kNoMemory;
+  if (t.byte_offset > INT64_MAX) return Defect::kOffset;
+  return Defect::kNone;
+}
+
+// Says what FindDefect found.
+inline std::string Describe(Defect defect, const DLTensor& t) {
+  auto list = [&t](const int64_t* values) {
+    std::string text = "(";
+    for (int32_t i = 0; i < t.ndim; ++i) {
+      if (i != 0) text += ", ";
+      text += std::to_string(values[i]);
+    }
+    return text + (t.ndim == 1 ? ",)" : ")");
+  };
+  const std::string bits = std::to_string(int64_t{t.dtype.bits} * t.dtype.lanes);
+  switch (defect) {
+    case Defect::kDimensions:
+      return "a tensor cannot have " + std::to_string(t.ndim) + " dimensions";
+    case Defect::kNoShape:
+      return "a tensor of " + std::to_string(t.ndim) + " dimensions needs a shape";
+    case Defect::kElement:
+      return "a tensor cannot have elements of " + std::to_string(t.dtype.bits) + " bits and " +
+             std::to_string(t.dtype.lanes) + " lanes";
+    case Defect::kNegativeExtent: {
+      int32_t i = 0;
+      while (t.shape[i] >= 0) ++i;
+      return "extent " + std::to_string(i) +
+             " of a tensor's shape is negative: " + std::to_string(t.shape[i]);
+    }
+    case Defect::kSize:
+      return "a tensor of shape " + list(t.shape) + " and " + bits +
+             " bits per element overflows 64 bits";
+    case Defect::kStrides:
+      return "a tensor of shape " + list(t.shape) + " with strides " + list(t.strides) + " and " +
+             bits + " bits per element overflows 64 bits";
+    case Defect::kNoMemory:
+      return "a tensor of shape " + list(t.shape) + " has no memory: its address is 0";
+    case Defect::kOffset:
+      return "the byte offset of a tensor overflows 64 bits: " + std::to_string(t.byte_offset);
+    case Defect::kNone:
+      break;
+  }
+  return "";
+}
+
 inline void CheckImport(const DLTensor& tensor, size_t require_alignment, bool require_contiguous) {
-  TVM_FFI_CHECK(tensor.ndim >= 0, ValueError)
-      << "FromDLPack: a tensor cannot have " << tensor.ndim << " dimensions";
-  TVM_FFI_CHECK(tensor.ndim == 0 || tensor.shape != nullptr, ValueError)
-      << "FromDLPack: a tensor of " << tensor.ndim << " dimensions needs a shape";
+  if (const Defect defect = FindDefect(tensor); TVM_FFI_PREDICT_FALSE(defect != Defect::kNone)) {
+    TVM_FFI_THROW(ValueError) << "FromDLPack: " << Describe(defect, tensor);
+  }
   if (require_alignment != 0 && !IsAligned(tensor, require_alignment)) {
     TVM_FFI_THROW(RuntimeError) << "FromDLPack: Data is not aligned to " << require_alignment
                                 << " bytes.";
   }
   if (require_contiguous && !IsContiguous(tensor)) {
     TVM_FFI_THROW(RuntimeError) << "FromDLPack: Tensor is not contiguous.";
+  }
+}
+
+inline void CheckImport(const DLManagedTensorVersioned& managed, size_t require_alignment,
+                        bool require_contiguous) {
+  CheckImport(managed.dl_tensor, require_alignment, require_contiguous);
+  if ((managed.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) != 0) {
+    TVM_FFI_THROW(RuntimeError) << "Subbyte type padded is not yet supported";
   }
 }
 
@@ -204,14 +307,15 @@ inline DLTensor Restride(const DLTensor& source, ShapeView shape, ShapeView stri
 }  // namespace tether
 
 inline DLManagedTensor* TensorObj::ToDLPack() const {
-  return tether::ExportTensor<DLManagedTensor>(this);
+  DLManagedTensor* managed;
+  TVM_FFI_CHECK_SAFE_CALL(TVMFFITensorToDLPack(details::ObjectUnsafe::GetHeader(this), &managed));
+  return managed;
 }
 
 inline DLManagedTensorVersioned* TensorObj::ToDLPackVersioned() const {
-  auto* managed = tether::ExportTensor<DLManagedTensorVersioned>(this);
-  managed->version.major = DLPACK_MAJOR_VERSION;
-  managed->version.minor = DLPACK_MINOR_VERSION;
-  managed->flags = 0;
+  DLManagedTensorVersioned* managed;
+  TVM_FFI_CHECK_SAFE_CALL(
+      TVMFFITensorToDLPackVersioned(details::ObjectUnsafe::GetHeader(this), &managed));
   return managed;
 }
 
@@ -291,9 +395,12 @@ class Tensor : public ObjectRef {
   }
   static Tensor FromDLPackVersioned(DLManagedTensorVersioned* tensor, size_t require_alignment = 0,
                                     bool require_contiguous = false) {
-    tether::CheckImport(tensor->dl_tensor, require_alignment, require_contiguous);
-    if ((tensor->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) != 0) {
-      TVM_FFI_THROW(RuntimeError) << "Subbyte type padded is not yet supported";
+    tether::CheckImport(*tensor, require_alignment, require_contiguous);
+    if ((tensor->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0) {
+      // The library remembers that, and says so again when the tensor is exported.
+      TVMFFIObjectHandle out;
+      TVM_FFI_CHECK_SAFE_CALL(TVMFFITensorFromDLPackVersioned(tensor, 0, 0, &out));
+      return FromOwnedHandle(out);
     }
     return Tensor(tether::ImportedTensorObj<DLManagedTensorVersioned>::Make(tensor));
   }

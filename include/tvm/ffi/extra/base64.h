@@ -71,7 +71,7 @@ inline Bytes Base64Decode(TVMFFIByteArray bytes) {
   }
   size_t padding = in[bytes.size - 1] != '=' ? 0 : in[bytes.size - 2] != '=' ? 1 : 2;
   out.resize(out.size() - padding);
-  return Bytes(std::move(out));
+  return Bytes(out.data(), out.size());  // short ones without an object
 }
 
 /*! \brief Bytes of a Base64 text. */
