@@ -272,6 +272,7 @@ Account AccountOf(PyObject* exc, PyObject* attached) {
       TVMFFIErrorCell* cell = TVMFFIErrorGetCellPtr(h);
       account.kind.assign(cell->kind.data, cell->kind.size);
       account.message.assign(cell->message.data, cell->message.size);
+      account.frames.reserve(cell->backtrace.size + 1024);  // more is to come
       account.frames.assign(cell->backtrace.data, cell->backtrace.size);
       if (HasFullCell(cell)) {
         account.cause = Share(cell->cause_chain);
