@@ -782,27 +782,17 @@ def _py_error(error: Any) -> BaseException:
     try:
         exception = cls(error.message)
     except Exception:
+        exception = None
+    if not isinstance(exception, BaseException):
         # A registered class that cannot be built from one message must not hide the message.
         exception = RuntimeError(f"{error.kind}: {error.message}")
     if core._WITH_APPEND_BACKTRACE is not None:
         exception = core._WITH_APPEND_BACKTRACE(exception, error.backtrace)
-    exception.__tvm_ffi_error__ = error
+    object.__setattr__(exception, "__tvm_ffi_error__", error)
     try:
         return exception
     finally:
         del exception  # this frame may end up in a traceback; it must not hold the exception
-
-
-def _extend_traceback(exception: BaseException, error: Any) -> None:
-    """Give an exception that comes back through `error` the frames it crossed since it left."""
-    if core._WITH_APPEND_BACKTRACE is not None:
-        lines = error.backtrace.splitlines(keepends=True)
-        # What it left with comes first: the text starts at the most recent call.
-        entry, known = exception.__traceback__, 0
-        while entry is not None:
-            entry, known = entry.tb_next, known + 1
-        core._WITH_APPEND_BACKTRACE(exception, "".join(lines[known:]))
-    exception.__tvm_ffi_error__ = error  # type: ignore[attr-defined]
 
 
 # ---- classes that returns are made of -----------------------------------------------------------
@@ -814,7 +804,6 @@ def _set_class_object(cls: type) -> None:
 
 
 _EXPORTS: Sequence[str] = (
-    "_extend_traceback",
     "ERROR_NAME_TO_TYPE",
     "ERROR_TYPE_TO_NAME",
     "ByteArrayArg",
@@ -859,7 +848,6 @@ def install(core_module: Any) -> None:
             if hasattr(value, "__qualname__"):
                 value.__module__ = core.__name__
     core._WITH_APPEND_BACKTRACE = None
-    core._TRACEBACK_TO_BACKTRACE_STR = None
     core._CLASS_OBJECT = Object
     core.CObject.__getstate__ = _object_getstate
     core.CObject.__setstate__ = _object_setstate

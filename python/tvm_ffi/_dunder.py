@@ -147,17 +147,26 @@ def _make_init(
             for i, arg in enumerate(args)
         )
 
+    def set_fields(self: Any, args: tuple[Any, ...]) -> None:
+        made = ffi_init(*args)  # its conversions, defaults and complaints are those of the class
+        for field in _chain_fields(type_info):
+            getattr(type(self), field.name).set(self, getattr(made, field.name))
+
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        if py_class_mode:
-            if self.__chandle__() != 0:
-                return
-        else:
+        is_there = py_class_mode and self.__chandle__() != 0
+        # From the __init__ of a subclass. Without arguments it leaves the fields to that.
+        if is_there and not args and not kwargs:
+            return
+        if not py_class_mode:
             check_class(self)
         if by_name:
             args = normalize(args, kwargs)
         if kwargs:
             args = pack(args, kwargs)
-        self.__init_handle_by_constructor__(ffi_init, *args)
+        if is_there:
+            set_fields(self, args)
+        else:
+            self.__init_handle_by_constructor__(ffi_init, *args)
         for name, function in init_properties.items():
             getattr(type(self), name).set(self, function(self))
         if has_post_init:
@@ -172,13 +181,18 @@ def _make_init(
     return __init__
 
 
-def _wrap_user_init(init: Any, ffi_new: Any) -> Callable[..., None]:
-    """Let an ``__init__`` written by the user find an object whose fields it can assign."""
+def _wrap_user_init(init: Any, ffi_new: Any, type_info: TypeInfo) -> Callable[..., None]:
+    """Let an ``__init__`` written by the user find an object whose fields have their defaults."""
+    defaulted = [field for field in _chain_fields(type_info) if field.c_has_default]
 
     @wraps(init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         if self.__chandle__() == 0:
             self.__init_handle_by_constructor__(ffi_new)
+            for field in defaulted:
+                factory = field.c_default_factory
+                value = field.c_default if factory is core.MISSING else factory()
+                getattr(type(self), field.name).set(self, value)
         init(self, *args, **kwargs)
 
     return __init__
@@ -277,6 +291,7 @@ def _install_dataclass_dunders(
     unsafe_hash: bool,
     match_args: bool = True,
     py_class_mode: bool = False,
+    frozen: bool = False,
 ) -> None:
     """Install the requested special methods, except those the class body defines."""
     info = cls.__tvm_ffi_type_info__
@@ -297,7 +312,7 @@ def _install_dataclass_dunders(
     if "__init__" in cls.__dict__:
         ffi_new = core._lookup_type_attr(info.type_index, "__ffi_new__")
         if py_class_mode and ffi_new is not None:
-            cls.__init__ = _wrap_user_init(cls.__dict__["__init__"], ffi_new)
+            cls.__init__ = _wrap_user_init(cls.__dict__["__init__"], ffi_new, info)
     elif init and ffi_init is not None:
         add("__init__", lambda: _make_init(cls, info, ffi_init, py_class_mode))
     elif not init or issubclass(cls, core.Object):
@@ -310,8 +325,11 @@ def _install_dataclass_dunders(
     if order and lacks_all(*(name for name, _ in _ORDERINGS)):
         for name, suffix in _ORDERINGS:
             add(name, partial(_make_comparison, f"ffi.Recursive{suffix}"))
-    if unsafe_hash:
+    # As in dataclasses: equal objects have equal hashes, or none.
+    if unsafe_hash or (eq and frozen):
         add("__hash__", _make_hash)
+    elif eq and "__hash__" not in cls.__dict__:
+        cls.__hash__ = None
     add("__copy__", lambda: _make_copy(cls, info))
     add("__deepcopy__", _make_deepcopy)
     add("__replace__", _make_replace)

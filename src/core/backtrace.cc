@@ -120,9 +120,10 @@ class Symbolizer {
     return symbolizer;
   }
 
-  // Calls visit(place) for each address until it returns false.
+  // Calls visit(place) for each address from the given one on, until it returns false. Whether it
+  // came to the end.
   template <typename Visitor>
-  void Visit(const std::vector<uintptr_t>& addresses, const Visitor& visit) {
+  bool Visit(const std::vector<uintptr_t>& addresses, size_t begin, const Visitor& visit) {
     std::lock_guard<std::mutex> lock(mutex_);
     LoadedLibraries now = LoadedLibraries::Now();
     if (now != loaded_) {
@@ -130,9 +131,10 @@ class Symbolizer {
       places_.clear();
       RenewState();
     }
-    for (uintptr_t address : addresses) {
-      if (!visit(Lookup(address))) return;
+    for (size_t i = begin; i < addresses.size(); ++i) {
+      if (!visit(Lookup(addresses[i]))) return false;
     }
+    return true;
   }
 
  private:
@@ -211,13 +213,14 @@ class Symbolizer {
   std::unordered_map<uintptr_t, Place> places_;
 };
 
-// Addresses inside the calls on this thread's stack, innermost first. Frames inside the one that
-// returns to `caller` are left out, unless it is null.
-std::vector<uintptr_t> WalkStack(void* caller) {
+// Addresses inside the innermost `limit` calls on this thread's stack, innermost first. Frames
+// inside the one that returns to `caller` are left out, unless it is null.
+std::vector<uintptr_t> WalkStack(void* caller, size_t limit) {
   struct Walk {
     std::vector<uintptr_t> addresses;
     uintptr_t caller;
-  } walk{{}, reinterpret_cast<uintptr_t>(caller)};
+    size_t limit;
+  } walk{{}, reinterpret_cast<uintptr_t>(caller), limit};
   _Unwind_Backtrace(
       [](_Unwind_Context* context, void* data) {
         auto* out = static_cast<Walk*>(data);
@@ -227,8 +230,7 @@ std::vector<uintptr_t> WalkStack(void* caller) {
         if (ip == out->caller) out->addresses.clear();
         // A return address belongs to the instruction after the call.
         out->addresses.push_back(before_instruction ? ip : ip - 1);
-        constexpr size_t kMaxFrames = 4096;
-        return out->addresses.size() < kMaxFrames ? _URC_NO_REASON : _URC_END_OF_STACK;
+        return out->addresses.size() < out->limit ? _URC_NO_REASON : _URC_END_OF_STACK;
       },
       &walk);
   return std::move(walk.addresses);
@@ -277,7 +279,7 @@ std::string Collect(const Frame* first, void* caller, bool cross_boundary) {
   bool skip_site = first != nullptr && !IsExcluded(*first);
   if (skip_site) text.Add(*first);
   bool is_leaving_frontend = true;
-  Symbolizer::Global()->Visit(WalkStack(caller), [&](const Place& place) {
+  auto add = [&](const Place& place) {
     if (is_leaving_frontend && place.is_frontend) return true;
     is_leaving_frontend = false;
     if (text.Full()) return false;
@@ -290,7 +292,15 @@ std::string Collect(const Frame* first, void* caller, bool cross_boundary) {
       }
     }
     return true;
-  });
+  };
+  // Most walks end at a boundary nearby; how much lies beyond it must not matter.
+  constexpr size_t kMaxFrames = 4096;
+  size_t done = 0;
+  for (size_t limit = 64; limit <= kMaxFrames; limit *= 8) {
+    std::vector<uintptr_t> addresses = WalkStack(caller, limit);
+    if (!Symbolizer::Global()->Visit(addresses, done, add) || addresses.size() < limit) break;
+    done = addresses.size();
+  }
   return text.Take();
 }
 

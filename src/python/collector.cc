@@ -250,6 +250,10 @@ class EdgeWalk {
         PyObject* owner = MemoryOwnerOf(h);
         return owner != nullptr ? visit_(owner, arg_) : 0;
       }
+      case ffi::TypeIndex::kTVMFFIError: {
+        PyObject* exc = ExceptionIn(h);
+        return exc != nullptr ? visit_(exc, arg_) : 0;
+      }
       case ffi::TypeIndex::kTVMFFIOpaquePyObject:
         return visit_(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(h)->handle), arg_);
       default:
@@ -316,6 +320,7 @@ PyObject* OnCollection(PyObject*, PyObject* args) {
   if (begins && IsFinalizing()) Py_RETURN_NONE;
   Runtime::guarding.store(uses_rule_b && begins);
   if (begins) {
+    ForgetUnusedFrames();
     Runtime::collecting = true;
     collection.is_full = IsFull(info);
     if (collection.is_full && !IsAnyInFlight()) ShowHidden();

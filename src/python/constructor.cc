@@ -102,6 +102,7 @@ PyObject* ConstructFrom(Constructor* constructor, PyObject* const* args, Py_ssiz
     Arguments converted;
     if (!converted.AddAll(args, nargs)) return nullptr;
     if (int code = CallDirectly(constructor->func, &converted, &result)) return RaiseFromCall(code);
+    AfterSuccess();
   }
   PyTypeObject* cls = constructor->cls;
   if (TVM_FFI_PREDICT_FALSE(result.type_index < TypeIndex::kTVMFFIStaticObjectBegin)) {

@@ -308,6 +308,7 @@ TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* a
     if (!left) PyErr_Clear();  // the failure of the call says more
     return RaiseFromCall(code);
   }
+  if (left) AfterSuccess();
   if (left) {
     return result.type_index == TypeIndex::kTVMFFIDLTensorPtr
                ? FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, converted)
@@ -331,6 +332,7 @@ TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args,
     int code = release_gil ? CallWithoutGIL(func, &converted, &result)
                            : CallKeepingGIL(func, &converted, &result, args, nargs);
     if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code);
+    AfterSuccess();
     if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
       return FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, &converted);
     }

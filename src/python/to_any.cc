@@ -375,10 +375,7 @@ bool SetValueProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 }
 
 bool SetException(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  return Try([&] {
-    ffi::Optional<ffi::Error> error = ErrorFromException(obj, false);
-    return error.has_value() && StoreOwned(error.value(), out, args);
-  });
+  return Try([&] { return StoreOwned(ErrorFromException(obj), out, args); });
 }
 
 bool SetOpaque(PyObject* obj, TVMFFIAny* out, Arguments* args) {

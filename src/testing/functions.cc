@@ -2,6 +2,7 @@
 //
 // Small functions that every frontend calls in its own tests: echo, apply, raise an error, plain C
 // symbols to wrap, and functions exported from a library.
+#include <tvm/ffi/container/list.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
@@ -26,6 +27,29 @@ TVM_FFI_NO_INLINE void TestRaiseError(String kind, String msg) {
 TVM_FFI_NO_INLINE void TestApply(PackedArgs args, Any* result) {
   if (args.size() == 0) TVM_FFI_THROW(TypeError) << "testing.apply expects a function to call";
   args[0].cast<Function>().CallPacked(args.Slice(1), result);
+}
+
+// What a C++ program does that keeps failures: the error of a call as a value.
+Optional<Error> CatchError(Function f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+void KeepAndThrow(List<Any> kept, Function f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    kept.push_back(error);
+    throw;
+  }
+}
+
+void CatchInThread(List<Any> kept, Function f) {
+  std::thread([&] { kept.push_back(CatchError(f)); }).join();
 }
 
 void Echo(PackedArgs args, Any* result) {
@@ -96,6 +120,10 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def_packed("testing.nop", [](PackedArgs, Any*) {})
       .def_packed("testing.echo", Echo)
       .def_packed("testing.apply", TestApply)
+      .def("testing.catch_error", CatchError)
+      .def("testing.throw_error", [](Error error) { throw error; })
+      .def("testing.keep_and_throw", KeepAndThrow)
+      .def("testing.catch_in_thread", CatchInThread)
       .def("testing.run_check_signal", RunCheckSignal)
       .def("testing.object_use_count",
            [](const Object* object) { return static_cast<int64_t>(object->use_count()); })

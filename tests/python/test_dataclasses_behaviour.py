@@ -208,10 +208,34 @@ def test_content_comparison() -> None:
         Node(1) < Child(1)  # noqa: B015
 
 
-def test_equality_without_hash_keeps_the_identity_hash() -> None:
-    a = Inner(1)
-    assert hash(a) == hash(a)
-    assert len({a, Inner(1)}) == 2
+def test_equal_objects_have_equal_hashes_or_none() -> None:
+    @py_class(fresh_key())
+    class Plain(Object):
+        x: int
+
+    assert len({Plain(1), Plain(1)}) == 2  # equal only to itself
+
+    @py_class(fresh_key(), eq=True)
+    class Mutable(Object):
+        x: int
+
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Mutable(1))
+
+    @py_class(fresh_key(), eq=True, frozen=True)
+    class Frozen(Object):
+        x: int
+
+    assert len({Frozen(1), Frozen(1), Frozen(2)}) == 2
+
+    @py_class(fresh_key(), eq=True)
+    class Own(Object):
+        x: int
+
+        def __hash__(self) -> int:
+            return 7
+
+    assert hash(Own(1)) == 7
 
 
 def test_the_body_decides_about_its_own_operators() -> None:

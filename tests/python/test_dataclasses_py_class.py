@@ -1011,7 +1011,7 @@ def test_post_init_runs_after_construction() -> None:
     assert Child(5).y == 10
 
 
-def test_an_init_of_the_user_finds_an_empty_object() -> None:
+def test_an_init_of_the_user_finds_defaults_and_else_nothing() -> None:
     @py_class(fresh_key())
     class Node(Object):
         x: int
@@ -1022,7 +1022,7 @@ def test_an_init_of_the_user_finds_an_empty_object() -> None:
 
         def __init__(self, x: int) -> None:
             """Take one number."""
-            assert (self.x, self.y, self.z, self.s, self.d) == (0, 0.0, False, None, 0)
+            assert (self.x, self.y, self.z, self.s, self.d) == (0, 0.0, False, None, 9)
             self.x = x
 
         def __post_init__(self) -> None:
@@ -1084,24 +1084,147 @@ def test_super_init_works_at_any_depth() -> None:
     assert (made.x, made.y, made.z) == (1, 2, 3)
 
 
-def test_super_init_of_a_generated_constructor_does_nothing() -> None:
+def test_super_init_of_a_generated_constructor_sets_the_fields_of_the_base() -> None:
     @py_class(fresh_key())
     class A(Object):
         x: int
+        z: float = 2
+        made: list[int] = field(default_factory=lambda: [1], kw_only=True)
 
     @py_class(fresh_key())
     class B(A):
         y: int
 
-        def __init__(self, y: int) -> None:
-            super().__init__(100)
-            self.y = y
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.y = 3
 
-    assert (B(3).x, B(3).y) == (0, 3)
-    made = A(1)
-    handle = made.__chandle__()
-    made.__init__(2)
-    assert (made.x, made.__chandle__()) == (1, handle)
+    made = B(100)
+    assert (made.x, made.z, list(made.made), made.y) == (100, 2.0, [1], 3)
+    made = B(x=1, z=5, made=[7])
+    assert (made.x, made.z, list(made.made), made.y) == (1, 5.0, [7], 3)
+    empty = B()  # without arguments the fields are left to the subclass
+    assert (empty.x, empty.z, list(empty.made), empty.y) == (0, 2.0, [1], 3)
+    assert empty.made is not B().made
+    with pytest.raises(TypeError, match="missing required argument: 'x'"):
+        B(z=1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
+        B(1, nothing=1)
+    with pytest.raises(TypeError, match="field 'x'"):
+        B("text")
+    again = A(1)
+    handle = again.__chandle__()
+    again.__init__(2)  # type: ignore[misc]
+    assert (again.x, again.__chandle__()) == (2, handle)
+    again.__init__()  # type: ignore[call-arg, misc]
+    assert again.x == 2
+
+
+def test_super_init_runs_what_the_base_does_after_construction() -> None:
+    @py_class(fresh_key(), frozen=True)
+    class A(Object):
+        x: int
+        twice: int = 0
+
+        def __post_init__(self) -> None:
+            type(self).twice.set(self, 2 * self.x)  # type: ignore[attr-defined]
+
+    @py_class(fresh_key(), frozen=True)
+    class B(A):
+        def __init__(self, text: str) -> None:
+            super().__init__(len(text))
+
+    assert (B("four").x, B("four").twice) == (4, 8)
+
+
+def test_defaults_of_all_ancestors_are_there_for_an_init_of_the_user() -> None:
+    @py_class(fresh_key())
+    class A(Object):
+        x: int = 7
+        items: list[int] = field(default_factory=lambda: [1, 2])
+
+    @py_class(fresh_key())
+    class B(A):
+        name: str = "some text"
+        hidden: int = field(default=5, init=False)
+
+        def __init__(self) -> None:
+            pass
+
+    made = B()
+    assert (made.x, list(made.items), made.name, made.hidden) == (7, [1, 2], "some text", 5)
+    assert made.items is not B().items
+
+    def refuse() -> int:
+        raise KeyError("no value")
+
+    @py_class(fresh_key())
+    class C(Object):
+        x: int = field(default_factory=refuse)
+
+        def __init__(self) -> None:
+            pass
+
+    with pytest.raises(KeyError, match="no value"):
+        C()
+
+
+def test_further_bases_defined_in_python_give_their_fields() -> None:
+    @py_class(fresh_key())
+    class First(Object):
+        a: int
+
+    @py_class(fresh_key())
+    class Root(Object):
+        q: int
+
+    @py_class(fresh_key())
+    class Second(Root):
+        r: int
+        s: int = 5
+
+        def total(self) -> int:
+            return self.q + self.r + self.s
+
+    @py_class(fresh_key())
+    class Both(First, Second):
+        x: int
+
+    made = Both(1, 2, 3, 4)
+    assert (made.a, made.q, made.r, made.x, made.s) == (1, 2, 3, 4, 5)
+    assert made.total() == 10
+    assert [f.name for f in fields(Both)] == ["a", "q", "r", "s", "x"]
+    # In C++ it is no Second: its own property does not touch the memory of a Both.
+    with pytest.raises(TypeError):
+        Second.r.__get__(made, Both)  # type: ignore[attr-defined]
+
+    @py_class(fresh_key())
+    class Own(First, Second):
+        def __init__(self) -> None:
+            First.__init__(self, 1)
+            Second.__init__(self, 2, 3)
+
+    made = Own()
+    assert (made.a, made.q, made.r, made.s) == (1, 2, 3, 5)
+
+
+def test_a_second_base_defined_in_cpp_is_refused() -> None:
+    @py_class(fresh_key())
+    class First(Object):
+        a: int
+
+    key = fresh_key()
+    with pytest.raises(TypeError, match="one parent type in C"):
+
+        @py_class(key)
+        class Both(First, testing.TestIntPair):
+            x: int
+
+    @py_class(key)  # the key is free
+    class Fine(testing.TestObjectBase):
+        x: int
+
+    assert Fine.__tvm_ffi_type_info__.type_key == key
 
 
 def test_the_raw_constructor_replaces_the_object() -> None:

@@ -165,6 +165,14 @@ def plan_fields(
 def _make_field(plan: FieldPlan, owner: type, cls: type, name: str) -> Field:
     value = vars(owner).get(name, core.MISSING)
     plan.init_properties.pop(name, None)
+    info = vars(owner).get("__tvm_ffi_type_info__") if owner is not cls else None
+    # A base that is a type of its own has the property of its field there.
+    for described in (info.fields or ()) if info is not None else ():
+        if described.name == name and described.dataclass_field is not None:
+            init_properties = vars(owner).get("__ffi_init_property_funcs__", {})
+            if name in init_properties:
+                plan.init_properties[name] = init_properties[name]
+            return described.dataclass_field._copy()
     if isinstance(value, init_property):
         plan.init_properties[name] = value.func
         return field(init=False, repr=False, hash=False, compare=False, structural_eq="ignore")

@@ -266,7 +266,7 @@ def _register(info: core.TypeInfo, fields: list[Field], methods: Any) -> None:
         type_field.dataclass_field = described
     info._register_py_methods(methods, frozenset(_HOOK_NAMES))
     _add_class_attrs(cls, info, _HOOK_NAMES)
-    wanted = ("init", "repr", "eq", "order", "unsafe_hash", "match_args")
+    wanted = ("init", "repr", "eq", "order", "unsafe_hash", "match_args", "frozen")
     _install_dataclass_dunders(
         cls, py_class_mode=True, **{name: arguments[name] for name in wanted}
     )
@@ -278,6 +278,7 @@ def _define(cls: Any, key: str, arguments: dict[str, Any]) -> None:
         raise TypeError(
             f"{cls.__name__} must inherit from a registered FFI Object type (e.g. tvm_ffi.Object)"
         )
+    _check_bases(cls, _class_of(parent))
     info = core._register_py_class(parent, key, cls)
     cls.__tvm_ffi_type_info__ = info
     info._decorator_args = arguments
@@ -301,6 +302,21 @@ def _registered_parent(cls: type) -> core.TypeInfo | None:
         if info is not None:
             return info
     return None
+
+
+def _check_bases(cls: type, parent: type) -> None:
+    """Refuse a second base whose fields only C++ knows: an object has one parent there.
+
+    Of other classes defined in Python the fields become fields of `cls`, as those of a mixin do.
+    """
+    for base in cls.__mro__[1:]:
+        info = core._type_cls_to_type_info(base)
+        if info is None or issubclass(parent, base) or core._is_python_defined(info.type_index):
+            continue
+        raise TypeError(
+            f"{cls.__name__} cannot inherit from both {parent.__name__} and {base.__name__}: "
+            f"an object has one parent type in C++, and {base.__name__} is defined there"
+        )
 
 
 def _class_of(info: core.TypeInfo) -> type:
