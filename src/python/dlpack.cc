@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
+#include "class_watch.h"
 #include "tensor.h"
 
 namespace tether_py {
@@ -318,27 +320,38 @@ PyTypeObject* FindNumpyArrayType() {
 
 // ---- exchange API
 
-// APIs by class. Entries are only ever added and keep their class.
+// APIs by class, which is borrowed. Entries are only ever added; that of a dead class waits for the
+// next one.
 struct KnownAPI {
-  PyTypeObject* type;
+  std::atomic<PyTypeObject*> type;
   const DLPackExchangeAPI* api;
   KnownAPI* next;
 };
 std::atomic<KnownAPI*> known_apis{nullptr};
+ShortLock known_apis_lock;  // for changes
 
 const DLPackExchangeAPI* FindKnownAPI(PyTypeObject* type) {
   for (KnownAPI* known = known_apis.load(std::memory_order_acquire); known != nullptr;
        known = known->next) {
-    if (known->type == type) return known->api;
+    if (known->type.load(std::memory_order_acquire) == type) return known->api;
   }
   return nullptr;
 }
 
 void RememberAPI(PyTypeObject* type, const DLPackExchangeAPI* api) {
-  Py_INCREF(type);
-  auto* known = new KnownAPI{type, api, known_apis.load()};
-  while (!known_apis.compare_exchange_weak(known->next, known)) {
+  if (!WatchClass(type)) return;
+  std::lock_guard<ShortLock> guard(known_apis_lock);
+  KnownAPI* place = nullptr;
+  for (KnownAPI* known = known_apis.load(); known != nullptr; known = known->next) {
+    if (known->type.load() == type) return;
+    if (known->type.load() == nullptr) place = known;
   }
+  if (place == nullptr) {
+    known_apis.store(new KnownAPI{{type}, api, known_apis.load()}, std::memory_order_release);
+    return;
+  }
+  place->api = api;  // nobody reads it while there is no class
+  place->type.store(type, std::memory_order_release);
 }
 
 // From the attribute: a capsule, or an address as older producers have it.
@@ -428,6 +441,9 @@ TVMFFIObject* ImportViewByAPI(PyObject* obj, const DLPackExchangeAPI* api) {
 
 bool SetByExchangeAPI(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   const DLPackExchangeAPI* api = FindKnownAPI(Py_TYPE(obj));
+  // A class that could not be remembered is asked each time.
+  if (api == nullptr) api = ExchangeAPIOf(reinterpret_cast<PyObject*>(Py_TYPE(obj)));
+  if (api == nullptr) return false;
   TVMFFIObject* h = api->dltensor_from_py_object_no_sync != nullptr
                         ? ImportViewByAPI(obj, api)
                         : ImportByAPI(obj, api, ImportOptions());
@@ -766,6 +782,13 @@ bool SkipsExchangeAPI() {
 }
 
 }  // namespace
+
+void ForgetExchangeAPI(PyTypeObject* cls) {
+  std::lock_guard<ShortLock> guard(known_apis_lock);
+  for (KnownAPI* known = known_apis.load(); known != nullptr; known = known->next) {
+    if (known->type.load() == cls) known->type.store(nullptr);
+  }
+}
 
 const DLPackExchangeAPI* ExchangeAPIOf(PyObject* cls) {
   Ref attribute = Ref::Steal(PyObject_GetAttr(cls, exchange_api_name));

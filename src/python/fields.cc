@@ -2,7 +2,10 @@
 // Reflected fields. A field whose memory says what it holds is read and written in place; any other
 // one goes through its getter and setter.
 #include <cstring>
+#include <map>
+#include <mutex>
 
+#include "class_watch.h"
 #include "convert.h"
 #include "fields.h"
 
@@ -11,6 +14,13 @@ namespace tether_py {
 using ffi::TypeIndex;
 
 namespace {
+
+struct AllFields {
+  ShortLock lock;
+  std::map<std::pair<int32_t, int32_t>, Field*> by_place;  // type index, number of the field
+  const Field* first = nullptr;
+};
+AllFields& all_fields = *new AllFields();  // outlives the last class
 
 // ---- reading and writing ----
 
@@ -22,9 +32,9 @@ TVM_FFI_NO_INLINE bool LearnClass(const Field& field, PyObject* obj) {
     return false;
   }
   // Without the GIL threads would pass it to and fro.
-  if (kFreeThreaded) return true;
-  Py_INCREF(Py_TYPE(obj));
-  Py_XDECREF(field.last_class.exchange(Py_TYPE(obj)));
+  if (!kFreeThreaded && WatchClass(Py_TYPE(obj))) {
+    field.last_class.store(Py_TYPE(obj), std::memory_order_relaxed);
+  }
   return true;
 }
 
@@ -591,16 +601,39 @@ PyObject* MakeAccessor(PyTypeObject* type, Field* field) {
 
 }  // namespace
 
-PyObject* MakeFieldGetter(Field* field) {
-  field->kind = KindOf(field->info);
-  return MakeAccessor(types.field_getter, field);
+Field* FieldOfType(const TVMFFITypeInfo* type, int32_t i) {
+  std::lock_guard<ShortLock> guard(all_fields.lock);
+  Field*& field = all_fields.by_place[{type->type_index, i}];
+  if (field != nullptr) return field;
+  const TVMFFIFieldInfo& info = type->fields[i];
+  constexpr int64_t kMask = kTVMFFIFieldFlagBitMaskPlain | kTVMFFIFieldFlagBitSetterIsFunctionObj;
+  FieldKind kind = KindOf(info);
+  bool by_c_function =
+      info.setter != nullptr && (info.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) == 0;
+  field = new Field{info,
+                    type->type_index,
+                    std::string(info.name.data, info.name.size),
+                    std::string(type->type_key.data, type->type_key.size),
+                    kind,
+                    (info.flags & kMask) == kTVMFFIFieldFlagBitMaskPlain,
+                    kind == FieldKind::kObject && by_c_function,
+                    {nullptr},
+                    all_fields.first};
+  all_fields.first = field;
+  return field;
 }
-PyObject* MakeFieldSetter(Field* field) {
-  bool is_function = (field->info.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) != 0;
-  field->sets_object =
-      KindOf(field->info) == FieldKind::kObject && field->info.setter != nullptr && !is_function;
-  return MakeAccessor(types.field_setter, field);
+
+void ForgetInFields(PyTypeObject* cls) {
+  std::lock_guard<ShortLock> guard(all_fields.lock);
+  for (const Field* field = all_fields.first; field != nullptr; field = field->next) {
+    if (field->last_class.load(std::memory_order_relaxed) == cls) {
+      field->last_class.store(nullptr, std::memory_order_relaxed);
+    }
+  }
 }
+
+PyObject* MakeFieldGetter(Field* field) { return MakeAccessor(types.field_getter, field); }
+PyObject* MakeFieldSetter(Field* field) { return MakeAccessor(types.field_setter, field); }
 
 void InstallFieldAccess(PyTypeObject* cls) {
   if (kFreeThreaded || (cls->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return;

@@ -128,7 +128,7 @@ struct Runtime : public tie::NoHooks {
   // A collection runs, and the collector does not know what C++ holds (collector.cc, rule B).
   static inline std::atomic<bool> guarding{false};
   // A collection runs.
-  static inline bool collecting = false;
+  static inline std::atomic<bool> collecting{false};
 };
 
 using Engine = tie::Tie<Runtime>;
@@ -317,7 +317,7 @@ void UnhideSlow(Wrapper* w);
 inline void Unhide(Wrapper* w) {
   if (kFreeThreaded) return;
   bool is_hidden = w->weakrefs != nullptr && !IsTracked(AsObject(w));
-  if (TVM_FFI_PREDICT_FALSE(is_hidden || Runtime::collecting)) UnhideSlow(w);
+  if (TVM_FFI_PREDICT_FALSE(is_hidden || Runtime::collecting.load(std::memory_order_relaxed))) UnhideSlow(w);
 }
 inline void Runtime::OnActive(Wrapper* w) {
   counters.dormant.Add(-1);
