@@ -32,7 +32,7 @@ Field* FieldOfType(const TVMFFITypeInfo* type, int32_t i);
 PyObject* MakeFieldGetter(Field* field);
 PyObject* MakeFieldSetter(Field* field);
 // Lets the attributes of a class of wrappers be looked up by the functions of fields.cc.
-void InstallFieldAccess(PyTypeObject* cls);
+void InstallFieldAccess(PyTypeObject* cls, bool is_python_defined);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_FIELDS_H_

@@ -273,14 +273,14 @@ std::atomic<PyTypeObject*>* ClassPlace(size_t i) {
 
 }  // namespace
 
-void SetClassOfIndex(int32_t type_index, PyTypeObject* cls) {
+void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined) {
   Py_XINCREF(cls);
   PyTypeObject* old;
   {
     std::lock_guard<ShortLock> guard(class_table_lock);
     if (cls != nullptr) {
       InstallDealloc(cls);
-      InstallFieldAccess(cls);
+      InstallFieldAccess(cls, is_python_defined);
     }
     old = ClassPlace(static_cast<size_t>(type_index))->exchange(cls, std::memory_order_acq_rel);
   }
@@ -607,7 +607,8 @@ PyObject* SetFallbackHook(PyObject*, PyObject* hook) {
 PyObject* PySetClassOfIndex(PyObject*, PyObject* args) {
   int index;
   PyObject* cls;
-  if (!PyArg_ParseTuple(args, "iO", &index, &cls)) return nullptr;
+  int is_python_defined = 0;
+  if (!PyArg_ParseTuple(args, "iO|p", &index, &cls, &is_python_defined)) return nullptr;
   if (index < 0) return PyErr_Format(PyExc_ValueError, "invalid type index %d", index);
   if (cls == Py_None) {
     SetClassOfIndex(index, nullptr);
@@ -615,7 +616,7 @@ PyObject* PySetClassOfIndex(PyObject*, PyObject* args) {
   }
   // Any other class may be registered for a type, but only wrappers can be handed out.
   if (PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), types.object)) {
-    SetClassOfIndex(index, reinterpret_cast<PyTypeObject*>(cls));
+    SetClassOfIndex(index, reinterpret_cast<PyTypeObject*>(cls), is_python_defined != 0);
   }
   Py_RETURN_NONE;
 }

@@ -138,7 +138,7 @@ using Engine = tie::Tie<Runtime>;
 // The class objects of a type are given, made on first sight when there is none. New types are
 // looked up through the hook. Borrowed; NULL with an error set.
 PyTypeObject* MakeClassOfIndex(int32_t type_index);
-void SetClassOfIndex(int32_t type_index, PyTypeObject* cls);
+void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined = false);
 
 // Read without a lock. It grows by copying, and an old table stays for readers that still have it:
 // as sizes double, all of them together are no bigger than the last.
