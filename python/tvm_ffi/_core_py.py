@@ -48,7 +48,9 @@ class _ObjectSlotsMeta(ABCMeta):
         if "__weakref__" in slots and any(base.__weakrefoffset__ for base in bases):
             slots = tuple(slot for slot in slots if slot != "__weakref__")
         namespace["__slots__"] = slots
-        return super().__new__(mcls, name, bases, namespace, **kwargs)
+        cls = super().__new__(mcls, name, bases, namespace, **kwargs)
+        core._use_general_setattr(cls)
+        return cls
 
 
 class Object(core.CObject, metaclass=_ObjectSlotsMeta):
@@ -618,7 +620,8 @@ def _bind_class(info: TypeInfo, type_cls: type) -> None:
     _cls_to_info[type_cls] = info
     # A class that is no wrapper cannot stand for an object: those get a fallback class on return.
     if issubclass(type_cls, core.CObject):
-        core._set_class_of_index(info.type_index, type_cls)
+        is_python_defined = info.type_index in _python_indices
+        core._set_class_of_index(info.type_index, type_cls, is_python_defined)
 
 
 def _register_object_by_index(type_index: int, type_cls: type) -> TypeInfo:

@@ -59,6 +59,7 @@ TVM_FFI_NO_INLINE bool Validate(Constructor* constructor) {
   if (init_name == nullptr || info_name == nullptr || cls->tp_new != types.object->tp_new) {
     return false;
   }
+  if ((cls->tp_flags & Py_TPFLAGS_IS_ABSTRACT) != 0) return false;
   // Looking up gives the class a version, which any change of it or of a base takes away.
   if (_PyType_Lookup(cls, init_name) != constructor->init) return false;
   if (constructor->type_info != Py_None &&

@@ -149,6 +149,17 @@ struct RecentSetter {
 inline constexpr size_t kRecentSetters = kFreeThreaded ? 32 : 256;
 extern TETHER_PER_THREAD RecentSetter recent_setters[kRecentSetters];
 
+// Without the GIL: counts the classes that died. A table that was filled before the last one is out
+// of date, because another class may have come to lie at the address of the dead one.
+extern std::atomic<uint64_t> class_epoch;
+extern TETHER_PER_THREAD uint64_t recent_setters_epoch;
+inline bool AreRecentSettersCurrent() {
+  return !kFreeThreaded || recent_setters_epoch == class_epoch.load(std::memory_order_relaxed);
+}
+inline bool IsRecent(const RecentSetter* recent, PyTypeObject* type) {
+  return recent->type == type && AreRecentSettersCurrent();
+}
+
 inline RecentSetter* RecentSetterOf(PyTypeObject* type) {
   return &recent_setters[(reinterpret_cast<uintptr_t>(type) >> 5) % kRecentSetters];
 }
@@ -160,7 +171,7 @@ bool SetCallable(PyObject* obj, TVMFFIAny* out, Arguments* args);
 // Whether `obj` is known to be converted by SetWrapper, so that its handle is all there is to it.
 inline bool IsPlainWrapper(PyObject* obj) {
   RecentSetter* recent = RecentSetterOf(Py_TYPE(obj));
-  return recent->type == Py_TYPE(obj) && recent->setter == SetWrapper;
+  return IsRecent(recent, Py_TYPE(obj)) && recent->setter == SetWrapper;
 }
 
 // For a type that is not in that table.
@@ -178,8 +189,8 @@ inline bool Utf8(PyObject* text, TVMFFIByteArray* out) {
 // One borrowed value; temporaries go to `args`. False with an error set.
 inline bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   RecentSetter* recent = RecentSetterOf(Py_TYPE(obj));
-  return TVM_FFI_PREDICT_TRUE(recent->type == Py_TYPE(obj)) ? recent->setter(obj, out, args)
-                                                            : ToAnySlow(obj, out, args);
+  return TVM_FFI_PREDICT_TRUE(IsRecent(recent, Py_TYPE(obj))) ? recent->setter(obj, out, args)
+                                                              : ToAnySlow(obj, out, args);
 }
 
 // The same, with the most frequent kind of argument handled in line.

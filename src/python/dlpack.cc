@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
-#include "../core/copy_tensor.h"
+#include "class_watch.h"
+#include "core/copy_tensor.h"
 #include "tensor.h"
 
 namespace tether_py {
@@ -302,27 +304,38 @@ PyTypeObject* FindNumpyArrayType() {
 
 // ---- exchange API
 
-// APIs by class. Entries are only ever added and keep their class.
+// APIs by class, which is borrowed. Entries are only ever added; that of a dead class waits for the
+// next one.
 struct KnownAPI {
-  PyTypeObject* type;
+  std::atomic<PyTypeObject*> type;
   const DLPackExchangeAPI* api;
   KnownAPI* next;
 };
 std::atomic<KnownAPI*> known_apis{nullptr};
+ShortLock known_apis_lock;  // for changes
 
 const DLPackExchangeAPI* FindKnownAPI(PyTypeObject* type) {
   for (KnownAPI* known = known_apis.load(std::memory_order_acquire); known != nullptr;
        known = known->next) {
-    if (known->type == type) return known->api;
+    if (known->type.load(std::memory_order_acquire) == type) return known->api;
   }
   return nullptr;
 }
 
 void RememberAPI(PyTypeObject* type, const DLPackExchangeAPI* api) {
-  Py_INCREF(type);
-  auto* known = new KnownAPI{type, api, known_apis.load()};
-  while (!known_apis.compare_exchange_weak(known->next, known)) {
+  if (!WatchClass(type)) return;
+  std::lock_guard<ShortLock> guard(known_apis_lock);
+  KnownAPI* place = nullptr;
+  for (KnownAPI* known = known_apis.load(); known != nullptr; known = known->next) {
+    if (known->type.load() == type) return;
+    if (known->type.load() == nullptr) place = known;
   }
+  if (place == nullptr) {
+    known_apis.store(new KnownAPI{{type}, api, known_apis.load()}, std::memory_order_release);
+    return;
+  }
+  place->api = api;  // nobody reads it while there is no class
+  place->type.store(type, std::memory_order_release);
 }
 
 // From the attribute: a capsule, or an address as older producers have it.
@@ -475,14 +488,20 @@ bool SetByAPI(PyObject* obj, const DLPackExchangeAPI* api, TVMFFIAny* out, Argum
   return StoreTensor(h, out, args);
 }
 
+// A class that could not be remembered is asked each time. NULL with an error set.
+const DLPackExchangeAPI* ClassAPI(PyObject* obj) {
+  const DLPackExchangeAPI* api = FindKnownAPI(Py_TYPE(obj));
+  return api != nullptr ? api : ExchangeAPIOf(reinterpret_cast<PyObject*>(Py_TYPE(obj)));
+}
+
 bool SetByExchangeAPI(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  return SetByAPI(obj, FindKnownAPI(Py_TYPE(obj)), out, args);
+  const DLPackExchangeAPI* api = ClassAPI(obj);
+  return api != nullptr && SetByAPI(obj, api, out, args);
 }
 
 bool SetWithLazySigns(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  const DLPackExchangeAPI* api = FindKnownAPI(Py_TYPE(obj));
   Ref tensor = ResolveSigns(obj);
-  return tensor && SetByAPI(tensor.get(), api, out, args);
+  return tensor && SetByExchangeAPI(tensor.get(), out, args);
 }
 
 bool SetNumpyArray(PyObject* obj, TVMFFIAny* out, Arguments* args) {
@@ -816,6 +835,13 @@ bool SkipsExchangeAPI() {
 }
 
 }  // namespace
+
+void ForgetExchangeAPI(PyTypeObject* cls) {
+  std::lock_guard<ShortLock> guard(known_apis_lock);
+  for (KnownAPI* known = known_apis.load(); known != nullptr; known = known->next) {
+    if (known->type.load() == cls) known->type.store(nullptr);
+  }
+}
 
 const DLPackExchangeAPI* ExchangeAPIOf(PyObject* cls) {
   Ref attribute = Ref::Steal(PyObject_GetAttr(cls, exchange_api_name));

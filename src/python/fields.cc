@@ -2,7 +2,10 @@
 // Reflected fields. A field whose memory says what it holds is read and written in place; any other
 // one goes through its getter and setter.
 #include <cstring>
+#include <map>
+#include <mutex>
 
+#include "class_watch.h"
 #include "convert.h"
 #include "fields.h"
 
@@ -11,6 +14,13 @@ namespace tether_py {
 using ffi::TypeIndex;
 
 namespace {
+
+struct AllFields {
+  ShortLock lock;
+  std::map<std::pair<int32_t, int32_t>, Field*> by_place;  // type index, number of the field
+  const Field* first = nullptr;
+};
+AllFields& all_fields = *new AllFields();  // outlives the last class
 
 // ---- reading and writing ----
 
@@ -22,9 +32,9 @@ TVM_FFI_NO_INLINE bool LearnClass(const Field& field, PyObject* obj) {
     return false;
   }
   // Without the GIL threads would pass it to and fro.
-  if (kFreeThreaded) return true;
-  Py_INCREF(Py_TYPE(obj));
-  Py_XDECREF(field.last_class.exchange(Py_TYPE(obj)));
+  if (!kFreeThreaded && WatchClass(Py_TYPE(obj))) {
+    field.last_class.store(Py_TYPE(obj), std::memory_order_relaxed);
+  }
   return true;
 }
 
@@ -244,7 +254,8 @@ struct PropertyExtra {
   Field* field;     // NULL for a property made by hand
   PyObject* write;  // writes the field whether or not it is read-only; NULL if nothing can
   PyObject* doc;
-  bool writable;  // by assignment
+  bool writable;       // by assignment
+  bool assigns_field;  // and that means to write the field, without further ado
 };
 
 PropertyExtra* ExtraOf(PyObject* self) {
@@ -376,9 +387,30 @@ int PropertyWrite(PyObject* self, PyObject* obj, PyObject* value) {
   return done ? 0 : -1;
 }
 
+// Write of an int or an object, likewise.
+inline int WriteQuickly(const Field& field, PyObject* obj, PyObject* value) {
+  uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
+  if (TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return Write(field, obj, value);
+  auto* h = reinterpret_cast<TVMFFIObject*>(handle);
+  if (TVM_FFI_PREDICT_FALSE(h->type_index != field.type_index)) return Write(field, obj, value);
+  char* address = reinterpret_cast<char*>(h) + field.info.offset;
+  int64_t number;
+  if (field.kind == FieldKind::kInt64) {
+    bool is_plain = field.plain_write && PyLong_CheckExact(value) && LoadCompactInt(value, &number);
+    if (TVM_FFI_PREDICT_FALSE(!is_plain)) return Write(field, obj, value);
+    std::memcpy(address, &number, sizeof(number));
+    return 0;
+  }
+  return field.sets_object ? WriteObject(field, obj, address, value) : Write(field, obj, value);
+}
+
 int PropertySet(PyObject* self, PyObject* obj, PyObject* value) {
   const Field* field = ExtraOf(self)->field;
   if (field == nullptr) return PyProperty_Type.tp_descr_set(self, obj, value);
+  bool is_known = Py_TYPE(obj) == field->last_class.load(std::memory_order_relaxed);
+  if (!kFreeThreaded && is_known && value != nullptr && ExtraOf(self)->assigns_field) {
+    return WriteQuickly(*field, obj, value);
+  }
   if (value == nullptr) {
     PyErr_Format(PyExc_AttributeError, "field `%s` of `%s` cannot be deleted", field->name.c_str(),
                  field->type_key.c_str());
@@ -399,28 +431,11 @@ PyObject* PropertyForceSet(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// Write of an int or an object, likewise.
-inline int WriteQuickly(const Field& field, PyObject* obj, PyObject* value) {
-  uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
-  if (TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return Write(field, obj, value);
-  auto* h = reinterpret_cast<TVMFFIObject*>(handle);
-  if (TVM_FFI_PREDICT_FALSE(h->type_index != field.type_index)) return Write(field, obj, value);
-  char* address = reinterpret_cast<char*>(h) + field.info.offset;
-  int64_t number;
-  if (field.kind == FieldKind::kInt64) {
-    bool is_plain = field.plain_write && PyLong_CheckExact(value) && LoadCompactInt(value, &number);
-    if (TVM_FFI_PREDICT_FALSE(!is_plain)) return Write(field, obj, value);
-    std::memcpy(address, &number, sizeof(number));
-    return 0;
-  }
-  return field.sets_object ? WriteObject(field, obj, address, value) : Write(field, obj, value);
-}
-
 // ---- attributes of wrappers ----
 
 // Finding the descriptor of a field costs CPython more than reading the field does, and it has no
 // shortcut for descriptors of ours. So the classes that are registered for C++ types look up their
-// attributes here: what a name means to a class is remembered until the class changes. It has
+// attributes here: what a name means to a class is remembered until the class changes. CPython has
 // shortcuts for methods and whatever else is no field, but for classes with the general functions
 // only; a class that is asked for such an attribute therefore gets those back. Nobody can tell
 // which of the two a class has. With the GIL only.
@@ -518,6 +533,8 @@ int InitProperty(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (extra->field != nullptr) ForgetFields();
   extra->field = Py_TYPE(getter) == types.field_getter ? FieldOf(getter) : nullptr;
   extra->writable = frozen == 0 && setter != Py_None;
+  extra->assigns_field = extra->writable && extra->field != nullptr &&
+                         Py_TYPE(setter) == types.field_setter && FieldOf(setter) == extra->field;
   Py_XSETREF(extra->write, setter == Py_None ? nullptr : Py_NewRef(setter));
   if (doc != Py_None) Py_XSETREF(extra->doc, Py_NewRef(doc));
   // Fields stay as long as their type, for good, and every access counts a reference to this.
@@ -591,24 +608,89 @@ PyObject* MakeAccessor(PyTypeObject* type, Field* field) {
 
 }  // namespace
 
-PyObject* MakeFieldGetter(Field* field) {
-  field->kind = KindOf(field->info);
-  return MakeAccessor(types.field_getter, field);
-}
-PyObject* MakeFieldSetter(Field* field) {
-  bool is_function = (field->info.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) != 0;
-  field->sets_object =
-      KindOf(field->info) == FieldKind::kObject && field->info.setter != nullptr && !is_function;
-  return MakeAccessor(types.field_setter, field);
+Field* FieldOfType(const TVMFFITypeInfo* type, int32_t i) {
+  std::lock_guard<ShortLock> guard(all_fields.lock);
+  Field*& field = all_fields.by_place[{type->type_index, i}];
+  if (field != nullptr) return field;
+  const TVMFFIFieldInfo& info = type->fields[i];
+  constexpr int64_t kMask = kTVMFFIFieldFlagBitMaskPlain | kTVMFFIFieldFlagBitSetterIsFunctionObj;
+  FieldKind kind = KindOf(info);
+  bool by_c_function =
+      info.setter != nullptr && (info.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) == 0;
+  field = new Field{info,
+                    type->type_index,
+                    std::string(info.name.data, info.name.size),
+                    std::string(type->type_key.data, type->type_key.size),
+                    kind,
+                    (info.flags & kMask) == kTVMFFIFieldFlagBitMaskPlain,
+                    kind == FieldKind::kObject && by_c_function,
+                    {nullptr},
+                    all_fields.first};
+  all_fields.first = field;
+  return field;
 }
 
-void InstallFieldAccess(PyTypeObject* cls) {
+void ForgetInFields(PyTypeObject* cls) {
+  std::lock_guard<ShortLock> guard(all_fields.lock);
+  for (const Field* field = all_fields.first; field != nullptr; field = field->next) {
+    if (field->last_class.load(std::memory_order_relaxed) == cls) {
+      field->last_class.store(nullptr, std::memory_order_relaxed);
+    }
+  }
+}
+
+PyObject* MakeFieldGetter(Field* field) { return MakeAccessor(types.field_getter, field); }
+PyObject* MakeFieldSetter(Field* field) { return MakeAccessor(types.field_setter, field); }
+
+namespace {
+
+// object.__setattr__ refuses objects whose class has a C function of its own for that, and nothing
+// can make it think otherwise. So only classes whose body is empty have ours, those that the
+// package makes for types nobody registered above all: they have no code that could call it, and
+// their instances have no attribute besides the fields.
+bool IsBodyEmpty(PyTypeObject* cls) {
+  if (HasInstanceDict(cls) || cls->tp_basicsize != cls->tp_base->tp_basicsize) return false;
+  PyObject *name, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(cls->tp_dict, &position, &name, &value) != 0) {
+    bool is_code = PyFunction_Check(value) || Py_TYPE(value) == &PyProperty_Type ||
+                   Py_TYPE(value) == &PyStaticMethod_Type ||
+                   Py_TYPE(value) == &PyClassMethod_Type;
+    const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+    if (text == nullptr) PyErr_Clear();
+    if (is_code || text == nullptr || std::strncmp(text, "__annot", 7) == 0) return false;
+  }
+  return true;
+}
+
+// For a class that was just written in Python: what it inherits of ours goes, and where it has a
+// __setattr__ of its own that of its bases does too, because object.__setattr__ looks at them.
+PyObject* UseGeneralSetAttr(PyObject*, PyObject* arg) {
+  if (kFreeThreaded || !PyType_Check(arg)) Py_RETURN_NONE;
+  auto* cls = reinterpret_cast<PyTypeObject*>(arg);
+  bool is_ours = cls->tp_setattro == SetAttribute;
+  if (is_ours) cls->tp_setattro = PyObject_GenericSetAttr;
+  if (cls->tp_setattro == PyObject_GenericSetAttr) Py_RETURN_NONE;
+  for (PyTypeObject* base = cls->tp_base; base != nullptr; base = base->tp_base) {
+    if (base->tp_setattro == SetAttribute) base->tp_setattro = PyObject_GenericSetAttr;
+  }
+  Py_RETURN_NONE;
+}
+
+PyMethodDef field_functions[] = {{"_use_general_setattr", UseGeneralSetAttr, METH_O, nullptr},
+                                 {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void InstallFieldAccess(PyTypeObject* cls, bool is_python_defined) {
   if (kFreeThreaded || (cls->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return;
   if (cls->tp_getattro == PyObject_GenericGetAttr) cls->tp_getattro = GetAttribute;
-  if (cls->tp_setattro == PyObject_GenericSetAttr) cls->tp_setattro = SetAttribute;
+  bool may_set = !is_python_defined && cls->tp_setattro == PyObject_GenericSetAttr;
+  if (may_set && IsBodyEmpty(cls)) cls->tp_setattro = SetAttribute;
 }
 
 int InitFieldTypes(PyObject* module) {
+  if (PyModule_AddFunctions(module, field_functions) < 0) return -1;
   types.field_getter = AddType(module, &getter_spec, nullptr);
   types.field_setter = AddType(module, &setter_spec, nullptr);
   PyType_Spec property_spec = {

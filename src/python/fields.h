@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reflected field as the frontend keeps it. Lives for ever, like the type it belongs to.
+// A reflected field as the frontend keeps it: one for each field of a type, for ever like the type.
 #ifndef TETHER_PYTHON_FIELDS_H_
 #define TETHER_PYTHON_FIELDS_H_
 
@@ -18,19 +18,21 @@ struct Field {
   int32_t type_index;  // the type that declares it
   std::string name;
   std::string type_key;
-  FieldKind kind = FieldKind::kGetter;  // set by MakeFieldGetter
+  FieldKind kind;
   // Exact ints, floats and bools are stored in place, as the setter would.
-  bool plain_write = false;
-  bool sets_object = false;  // by a plain C function; set by MakeFieldSetter
-  // The class of the last object seen, known to be a wrapper. Owned: a class that died could come
-  // back as another one at the same address.
-  mutable std::atomic<PyTypeObject*> last_class{nullptr};
+  bool plain_write;
+  bool sets_object;  // by a plain C function
+  // The class of the last object seen, known to be a wrapper. Borrowed (class_watch.h).
+  mutable std::atomic<PyTypeObject*> last_class;
+  const Field* next;  // of all fields
 };
 
+// The i-th field that a type declares.
+Field* FieldOfType(const TVMFFITypeInfo* type, int32_t i);
 PyObject* MakeFieldGetter(Field* field);
 PyObject* MakeFieldSetter(Field* field);
 // Lets the attributes of a class of wrappers be looked up by the functions of fields.cc.
-void InstallFieldAccess(PyTypeObject* cls);
+void InstallFieldAccess(PyTypeObject* cls, bool is_python_defined);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_FIELDS_H_

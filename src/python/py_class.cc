@@ -59,13 +59,12 @@ PyObject* RegisterField(PyObject*, PyObject* args) {
   }
   return Guarded([&]() -> PyObject* {
     ffi::Function setter;
-    // The setter borrows its converter; like the type the field belongs to, it lives for ever.
-    FillAccessors(&info, Py_NewRef(converter), &setter);
+    FillAccessors(&info, converter, &setter);
     if (int code = TVMFFITypeRegisterField(type_index, &info)) return RaiseFromCall(code);
+    // The setter borrows its converter; like the type the field belongs to, it lives for ever.
+    Py_INCREF(converter);
     const TVMFFITypeInfo* type = TVMFFIGetTypeInfo(type_index);
-    auto* field = new Field{type->fields[type->num_fields - 1], type_index,
-                            std::string(info.name.data, info.name.size),
-                            std::string(type->type_key.data, type->type_key.size)};
+    Field* field = FieldOfType(type, type->num_fields - 1);
     // The setter stores these values unchanged, so it need not be asked.
     field->plain_write = KeepsValuesOf(converter, static_index);
     Ref get = Ref::Steal(MakeFieldGetter(field));

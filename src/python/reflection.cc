@@ -42,12 +42,9 @@ bool Put(PyObject* dict, const char* key, Ref value) {
   return value && PyDict_SetItemString(dict, key, value.get()) == 0;
 }
 
-Ref FieldDict(const TVMFFITypeInfo* type, const TVMFFIFieldInfo& info) {
-  // Kept for ever: descriptors refer to it, and the type it belongs to never goes away.
-  auto* field = new Field{info, type->type_index, std::string(info.name.data, info.name.size),
-                          std::string(type->type_key.data, type->type_key.size)};
-  constexpr int64_t kMask = kTVMFFIFieldFlagBitMaskPlain | kTVMFFIFieldFlagBitSetterIsFunctionObj;
-  field->plain_write = (info.flags & kMask) == kTVMFFIFieldFlagBitMaskPlain;
+Ref FieldDict(const TVMFFITypeInfo* type, int32_t i) {
+  const TVMFFIFieldInfo& info = type->fields[i];
+  Field* field = FieldOfType(type, i);
   Ref dict = Ref::Steal(PyDict_New());
   if (!dict) return nullptr;
   PyObject* d = dict.get();
@@ -106,7 +103,7 @@ PyObject* RawTypeInfo(PyObject*, PyObject* arg) {
       if (!ancestor || PyList_Append(ancestors.get(), ancestor.get()) < 0) return nullptr;
     }
     for (int32_t i = 0; i < type->num_fields; ++i) {
-      Ref field = FieldDict(type, type->fields[i]);
+      Ref field = FieldDict(type, i);
       if (!field || PyList_Append(fields.get(), field.get()) < 0) return nullptr;
     }
     for (int32_t i = 0; i < type->num_methods; ++i) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "class_watch.h"
 #include "tensor.h"
 
 namespace tether_py {
@@ -462,7 +463,7 @@ Setter Resolve(PyObject* obj) {
   return SetOpaque;
 }
 
-// Types seen so far, kept alive for good.
+// Types seen so far, borrowed.
 struct KnownSetters {
   ShortLock lock;
   std::unordered_map<PyTypeObject*, Setter> by_type;
@@ -482,12 +483,24 @@ PyObject* PrintDebugInfo(PyObject*, PyObject*) {
 }  // namespace
 
 TETHER_PER_THREAD RecentSetter recent_setters[kRecentSetters];
+TETHER_PER_THREAD uint64_t recent_setters_epoch;
+std::atomic<uint64_t> class_epoch{0};
 
 namespace {
 
 // Of two types that want one place the first has it, and the second has the place beside.
 RecentSetter* BesideRecent(RecentSetter* recent) {
   return &recent_setters[(recent - recent_setters) ^ 1];
+}
+
+// Adds the class to this thread's small table.
+void MakeRecent(PyTypeObject* type, Setter setter) {
+  if (kFreeThreaded && !AreRecentSettersCurrent()) {
+    for (RecentSetter& recent : recent_setters) recent = {nullptr, nullptr};
+    recent_setters_epoch = class_epoch.load(std::memory_order_relaxed);
+  }
+  RecentSetter* recent = RecentSetterOf(type);
+  *(recent->type == nullptr ? recent : BesideRecent(recent)) = {type, setter};
 }
 
 TVM_FFI_NO_INLINE bool ToAnyUnknown(PyObject* obj, TVMFFIAny* out, Arguments* args) {
@@ -498,14 +511,20 @@ TVM_FFI_NO_INLINE bool ToAnyUnknown(PyObject* obj, TVMFFIAny* out, Arguments* ar
     auto it = Known().by_type.find(type);
     if (it != Known().by_type.end()) setter = it->second;
   }
-  if (setter == nullptr) {
-    setter = Resolve(obj);
-    if (setter == nullptr) return false;
-    std::lock_guard<ShortLock> guard(Known().lock);
-    if (Known().by_type.emplace(type, setter).second) Py_INCREF(type);
+  if (setter != nullptr) {
+    MakeRecent(type, setter);
+    return setter(obj, out, args);
   }
-  RecentSetter* recent = RecentSetterOf(type);
-  *(recent->type == nullptr ? recent : BesideRecent(recent)) = {type, setter};
+  setter = Resolve(obj);
+  if (setter == nullptr) return false;
+  // Resolving, and watching too, may run Python code, which may give the object another class.
+  if (Py_TYPE(obj) == type && WatchClass(type) && Py_TYPE(obj) == type) {
+    {
+      std::lock_guard<ShortLock> guard(Known().lock);
+      Known().by_type.emplace(type, setter);
+    }
+    MakeRecent(type, setter);
+  }
   return setter(obj, out, args);
 }
 
@@ -513,8 +532,23 @@ TVM_FFI_NO_INLINE bool ToAnyUnknown(PyObject* obj, TVMFFIAny* out, Arguments* ar
 
 bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   RecentSetter* beside = BesideRecent(RecentSetterOf(Py_TYPE(obj)));
-  return TVM_FFI_PREDICT_TRUE(beside->type == Py_TYPE(obj)) ? beside->setter(obj, out, args)
-                                                            : ToAnyUnknown(obj, out, args);
+  return TVM_FFI_PREDICT_TRUE(IsRecent(beside, Py_TYPE(obj))) ? beside->setter(obj, out, args)
+                                                              : ToAnyUnknown(obj, out, args);
+}
+
+void ForgetSetter(PyTypeObject* cls) {
+  {
+    std::lock_guard<ShortLock> guard(Known().lock);
+    Known().by_type.erase(cls);
+  }
+  if (kFreeThreaded) {
+    // The small tables of other threads: whoever looks next sees that they are out of date.
+    class_epoch.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  for (RecentSetter* recent : {RecentSetterOf(cls), BesideRecent(RecentSetterOf(cls))}) {
+    if (recent->type == cls) *recent = {nullptr, nullptr};
+  }
 }
 
 bool HasMethod(PyTypeObject* type, const char* name) {

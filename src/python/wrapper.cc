@@ -23,45 +23,109 @@ const tie::AdoptedTable* Runtime::adopted_table = nullptr;
 
 namespace {
 
-// A cell per class, found by its address; without the GIL several, so that threads do not pass one
-// cache line to and fro. Classes whose place is taken share a map. Every class seen stays alive.
+// Counts by address, whoever lives there: a class cannot die while it has instances, so what an
+// address has counted when another class comes to lie there is nothing. No class is kept, and a
+// cell that holds zero is free for the next class that wants its place; classes whose place is
+// taken are counted in a map. Without the GIL there are several cells per place, so that threads
+// do not pass one cache line to and fro, and what an address has is the sum.
 class ClassCounts {
  public:
   void Add(PyTypeObject* cls, int64_t n) {
-    Cell* cell = &cells_[Row()][(reinterpret_cast<uintptr_t>(cls) >> 5) % kColumns];
-    if (TVM_FFI_PREDICT_FALSE(cell->cls.load(std::memory_order_relaxed) != cls)) {
-      return AddSlow(cell, cls, n);
-    }
-    cell->Add(n);
+    if (TVM_FFI_PREDICT_FALSE(!CellOf(cls, Row())->TryAdd(cls, n))) AddSlow(cls, n);
   }
 
-  // By class, without those that have none.
-  std::unordered_map<PyTypeObject*, int64_t> Get() {
-    std::unordered_map<PyTypeObject*, int64_t> sums;
+  int64_t CountOf(PyTypeObject* cls) {
     std::lock_guard<ShortLock> guard(lock_);
+    auto it = others_.find(cls);
+    int64_t sum = it != others_.end() ? it->second : 0;
+    for (size_t row = 0; row < kRows; ++row) sum += CellOf(cls, row)->CountOf(cls);
+    return sum;
+  }
+
+  int64_t Total() {
+    std::lock_guard<ShortLock> guard(lock_);
+    int64_t sum = 0;
+    for (const auto& [cls, n] : others_) sum += n;
     for (auto& row : cells_) {
-      for (Cell& cell : row) {
-        if (PyTypeObject* cls = cell.cls.load()) sums[cls] += cell.count.load();
-      }
+      for (Cell& cell : row) sum += cell.Count();
     }
-    for (const auto& [cls, n] : others_) sums[cls] += n;
-    return sums;
+    return sum;
   }
 
  private:
   static constexpr size_t kRows = kFreeThreaded ? 8 : 1;
   static constexpr size_t kColumns = 256;
-  struct Cell {
-    std::atomic<PyTypeObject*> cls{nullptr};
-    std::atomic<int64_t> count{0};
-    void Add(int64_t n) {
-      if (kFreeThreaded) {
-        count.fetch_add(n, std::memory_order_relaxed);
-      } else {
-        count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-      }
+  static constexpr int kColumnShift = 5;
+
+#ifdef Py_GIL_DISABLED
+  // One word, so that a cell changes hands and counts in one step: above the count the bits of the
+  // address that its column does not tell.
+  class Cell {
+   public:
+    bool TryAdd(PyTypeObject* cls, int64_t n) {
+      uint64_t word = word_.load(std::memory_order_relaxed);
+      uint64_t next;
+      do {
+        int64_t count = CountIn(word) + n;
+        bool is_free = (word & kCountMask) == 0;
+        if ((!is_free && KeyIn(word) != KeyOf(cls)) || !Fits(cls, count)) return false;
+        next = KeyOf(cls) << kCountBits | (static_cast<uint64_t>(count) & kCountMask);
+      } while (!word_.compare_exchange_weak(word, next, std::memory_order_relaxed));
+      return true;
     }
+    int64_t CountOf(PyTypeObject* cls) const {
+      uint64_t word = word_.load(std::memory_order_relaxed);
+      return KeyIn(word) == KeyOf(cls) ? CountIn(word) : 0;
+    }
+    int64_t Count() const { return CountIn(word_.load(std::memory_order_relaxed)); }
+    // Frees the cell: gives its count to f(cls, n).
+    template <typename F>
+    void Empty(size_t column, F&& f) {
+      uint64_t word = word_.exchange(0, std::memory_order_relaxed);
+      uintptr_t address = (KeyIn(word) * kColumns + column) << kColumnShift;
+      if (CountIn(word) != 0) f(reinterpret_cast<PyTypeObject*>(address), CountIn(word));
+    }
+
+   private:
+    static constexpr int kCountBits = 29;
+    static constexpr uint64_t kCountMask = (uint64_t{1} << kCountBits) - 1;
+    static uint64_t KeyOf(PyTypeObject* cls) {
+      return (reinterpret_cast<uintptr_t>(cls) >> kColumnShift) / kColumns;
+    }
+    static uint64_t KeyIn(uint64_t word) { return word >> kCountBits; }
+    static int64_t CountIn(uint64_t word) {
+      return static_cast<int64_t>(word << (64 - kCountBits)) >> (64 - kCountBits);
+    }
+    static bool Fits(PyTypeObject* cls, int64_t count) {
+      constexpr int64_t kLimit = int64_t{1} << (kCountBits - 1);
+      return count < kLimit && count >= -kLimit && KeyOf(cls) >> (64 - kCountBits) == 0;
+    }
+    std::atomic<uint64_t> word_{0};
   };
+#else
+  class Cell {
+   public:
+    bool TryAdd(PyTypeObject* cls, int64_t n) {
+      if (TVM_FFI_PREDICT_FALSE(cls_ != cls)) {
+        if (count_ != 0) return false;
+        cls_ = cls;
+      }
+      count_ += n;
+      return true;
+    }
+    int64_t CountOf(PyTypeObject* cls) const { return cls_ == cls ? count_ : 0; }
+    int64_t Count() const { return count_; }
+    template <typename F>
+    void Empty(size_t, F&& f) {
+      if (count_ != 0) f(cls_, count_);
+      count_ = 0;
+    }
+
+   private:
+    PyTypeObject* cls_ = nullptr;
+    int64_t count_ = 0;
+  };
+#endif
 
   static size_t Row() {
     if (!kFreeThreaded) return 0;
@@ -69,23 +133,34 @@ class ClassCounts {
     static thread_local size_t row = next.fetch_add(1, std::memory_order_relaxed) % kRows;
     return row;
   }
-
-  TVM_FFI_NO_INLINE void AddSlow(Cell* cell, PyTypeObject* cls, int64_t n) {
-    std::lock_guard<ShortLock> guard(lock_);
-    PyTypeObject* owner = cell->cls.load();
-    if (owner == nullptr) {
-      Py_INCREF(cls);
-      cell->cls.store(owner = cls);
-    }
-    if (owner == cls) return cell->Add(n);
-    auto [it, is_new] = others_.emplace(cls, 0);
-    if (is_new) Py_INCREF(cls);
-    it->second += n;
+  Cell* CellOf(PyTypeObject* cls, size_t row) {
+    return &cells_[row][(reinterpret_cast<uintptr_t>(cls) >> kColumnShift) % kColumns];
   }
 
+  TVM_FFI_NO_INLINE void AddSlow(PyTypeObject* cls, int64_t n) {
+    std::lock_guard<ShortLock> guard(lock_);
+    others_[cls] += n;
+    if (++num_slow_ % kSlowPerSweep == 0) Sweep();
+  }
+
+  // Moves all counts to the map, where those of one address come together, and drops the zeros.
+  // The cells are free then for the classes that are busy now.
+  void Sweep() {
+    for (auto& row : cells_) {
+      for (size_t i = 0; i < kColumns; ++i) {
+        row[i].Empty(i, [this](PyTypeObject* cls, int64_t n) { others_[cls] += n; });
+      }
+    }
+    for (auto it = others_.begin(); it != others_.end();) {
+      it = it->second == 0 ? others_.erase(it) : std::next(it);
+    }
+  }
+
+  static constexpr uint64_t kSlowPerSweep = 1 << 14;
   Cell cells_[kRows][kColumns];
   ShortLock lock_;
   std::unordered_map<PyTypeObject*, int64_t> others_;
+  uint64_t num_slow_ = 0;
 };
 ClassCounts& class_counts = *new ClassCounts();  // outlives the last wrapper
 
@@ -198,14 +273,14 @@ std::atomic<PyTypeObject*>* ClassPlace(size_t i) {
 
 }  // namespace
 
-void SetClassOfIndex(int32_t type_index, PyTypeObject* cls) {
+void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined) {
   Py_XINCREF(cls);
   PyTypeObject* old;
   {
     std::lock_guard<ShortLock> guard(class_table_lock);
     if (cls != nullptr) {
       InstallDealloc(cls);
-      InstallFieldAccess(cls);
+      InstallFieldAccess(cls, is_python_defined);
     }
     old = ClassPlace(static_cast<size_t>(type_index))->exchange(cls, std::memory_order_acq_rel);
   }
@@ -389,7 +464,17 @@ void Notes::Erase(PyObject* wrapper) {
 
 namespace {
 
+// Lets object.__new__ say which methods are missing.
+TVM_FFI_NO_INLINE PyObject* RefuseAbstract(PyTypeObject* cls) {
+  Ref no_args = Ref::Steal(PyTuple_New(0));
+  return no_args ? PyBaseObject_Type.tp_new(cls, no_args.get(), nullptr) : nullptr;
+}
+
+// For calls of a class. Objects that come from C++ get a wrapper of whatever class is registered.
 PyObject* NewWrapper(PyTypeObject* cls, PyObject*, PyObject*) {
+  if (TVM_FFI_PREDICT_FALSE((cls->tp_flags & Py_TPFLAGS_IS_ABSTRACT) != 0)) {
+    return RefuseAbstract(cls);
+  }
   return AsObject(AllocateWrapper(cls));
 }
 
@@ -523,7 +608,8 @@ PyObject* SetFallbackHook(PyObject*, PyObject* hook) {
 PyObject* PySetClassOfIndex(PyObject*, PyObject* args) {
   int index;
   PyObject* cls;
-  if (!PyArg_ParseTuple(args, "iO", &index, &cls)) return nullptr;
+  int is_python_defined = 0;
+  if (!PyArg_ParseTuple(args, "iO|p", &index, &cls, &is_python_defined)) return nullptr;
   if (index < 0) return PyErr_Format(PyExc_ValueError, "invalid type index %d", index);
   if (cls == Py_None) {
     SetClassOfIndex(index, nullptr);
@@ -531,7 +617,7 @@ PyObject* PySetClassOfIndex(PyObject*, PyObject* args) {
   }
   // Any other class may be registered for a type, but only wrappers can be handed out.
   if (PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), types.object)) {
-    SetClassOfIndex(index, reinterpret_cast<PyTypeObject*>(cls));
+    SetClassOfIndex(index, reinterpret_cast<PyTypeObject*>(cls), is_python_defined != 0);
   }
   Py_RETURN_NONE;
 }
@@ -560,16 +646,26 @@ PyObject* TieState(PyObject*, PyObject* obj) {
   return PyUnicode_FromString(tied ? "active" : "untied");
 }
 
+// Adds `cls` and the classes below it that have instances, and how many those are.
+bool AddCounts(PyObject* cls, PyObject* by_type) {
+  if (PyDict_Contains(by_type, cls) != 0) return !PyErr_Occurred();  // seen through another base
+  int64_t n = class_counts.CountOf(reinterpret_cast<PyTypeObject*>(cls));
+  Ref count = Ref::Steal(PyLong_FromLongLong(n));
+  if (!count || (n > 0 && PyDict_SetItem(by_type, cls, count.get()) < 0)) return false;
+  auto* type = reinterpret_cast<PyObject*>(&PyType_Type);
+  Ref below = Ref::Steal(PyObject_CallMethod(type, "__subclasses__", "O", cls));
+  if (!below) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(below.get()); ++i) {
+    if (!AddCounts(PyList_GET_ITEM(below.get(), i), by_type)) return false;
+  }
+  return true;
+}
+
 PyObject* TieStats(PyObject*, PyObject*) {
   Ref by_type = Ref::Steal(PyDict_New());
   if (!by_type) return nullptr;
-  int64_t wrappers = 0;
-  for (const auto& [cls, n] : class_counts.Get()) {
-    wrappers += n;
-    Ref count = Ref::Steal(PyLong_FromLongLong(n));
-    auto* key = reinterpret_cast<PyObject*>(cls);
-    if (!count || (n > 0 && PyDict_SetItem(by_type.get(), key, count.get()) < 0)) return nullptr;
-  }
+  if (!AddCounts(reinterpret_cast<PyObject*>(types.object), by_type.get())) return nullptr;
+  int64_t wrappers = class_counts.Total();
   auto dormant = static_cast<long long>(counters.dormant.Get());
   size_t waiting = Engine::list().waiting() +
                    static_cast<size_t>(num_pending_releases.load(std::memory_order_relaxed));

@@ -131,7 +131,7 @@ struct Runtime : public tie::NoHooks {
   // A collection runs, and the collector does not know what C++ holds (collector.cc, rule B).
   static inline std::atomic<bool> guarding{false};
   // A collection runs.
-  static inline bool collecting = false;
+  static inline std::atomic<bool> collecting{false};
 };
 
 using Engine = tie::Tie<Runtime>;
@@ -141,7 +141,7 @@ using Engine = tie::Tie<Runtime>;
 // The class objects of a type are given, made on first sight when there is none. New types are
 // looked up through the hook. Borrowed; NULL with an error set.
 PyTypeObject* MakeClassOfIndex(int32_t type_index);
-void SetClassOfIndex(int32_t type_index, PyTypeObject* cls);
+void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined = false);
 
 // Read without a lock. It grows by copying, and an old table stays for readers that still have it:
 // as sizes double, all of them together are no bigger than the last.
@@ -320,7 +320,7 @@ void UnhideSlow(Wrapper* w);
 inline void Unhide(Wrapper* w) {
   if (kFreeThreaded) return;
   bool is_hidden = w->weakrefs != nullptr && !IsTracked(AsObject(w));
-  if (TVM_FFI_PREDICT_FALSE(is_hidden || Runtime::collecting)) UnhideSlow(w);
+  if (TVM_FFI_PREDICT_FALSE(is_hidden || Runtime::collecting.load(std::memory_order_relaxed))) UnhideSlow(w);
 }
 inline void Runtime::OnActive(Wrapper* w) {
   counters.dormant.Add(-1);
