@@ -186,7 +186,11 @@ def compare_stats(before: dict[str, Any], after: dict[str, Any]) -> None:
         for key, now in after["by_type"].items()
         if now != before["by_type"].get(key, 0)
     }
-    counts = {key: (before[key], after[key]) for key in before if key != "by_type" and before[key] != after[key]}
+    counts = {
+        key: (before[key], after[key])
+        for key in before
+        if key != "by_type" and before[key] != after[key]
+    }
     raise Broken(f"P5: left by a program: {kept}, {counts}")
 
 

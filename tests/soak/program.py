@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs on one thread: what they are, how they run, and the model they are held against.
+"""Random programs on one thread, and the model they are held against.
 
-A program is a list of steps ``(name, a, b, c)``. Every step means something whatever was done before
-it, so any part of a program is a program: that is what makes them shrinkable. The machine has a few
-registers for each kind of object; a step that finds its register empty makes an object first.
+A program is a list of steps ``(name, a, b, c)``. Every step means something whatever was done
+before it, so any part of a program is a program: that is what makes them shrinkable. The machine
+has a few registers for each kind of object; a step that finds its register empty makes an object.
 
-Beside the real objects stands a model: one `Node` per object, with the values it should contain, the
-state that Python stored on it, and the identity of its wrapper. The order of the two matters, because
+Beside the real objects stands a model: one `Node` per object, with the values it should contain,
+the state that Python stored on it, and the identity of its wrapper. The order matters, because
 weak-reference callbacks and hooks run steps of their own: the model is changed *before* the real
 object, as if every change were complete before anything that it drops dies.
 
-The oracle: what is read is what the model says, and it is the very wrapper (P1, P2) with its class and
-state (P3); at a `check` every weak reference is alive exactly if the model reaches the object (P4,
-and P6 after a collection); at the end nothing is left (P5).
+The oracle: what is read is what the model says, and it is the very wrapper (P1, P2) with its class
+and state (P3); at a `check` every weak reference is alive exactly if the model reaches the object
+(P4, and P6 after a collection); at the end nothing is left (P5).
 """
 
 from __future__ import annotations
@@ -114,7 +114,19 @@ KEYS = ["a", "b", "c", "key of more than seven bytes", 0, 1, 2, 77]
 class Node:
     """One object of the model."""
 
-    __slots__ = ("cls", "count", "fuzzy", "items", "keys", "kind", "loose", "mark", "pid", "state", "wrs")
+    __slots__ = (
+        "cls",
+        "count",
+        "fuzzy",
+        "items",
+        "keys",
+        "kind",
+        "loose",
+        "mark",
+        "pid",
+        "state",
+        "wrs",
+    )
 
     def __init__(self, kind: int, cls: Any, pid: int | None, items: Any) -> None:
         self.kind = kind
@@ -132,7 +144,11 @@ class Node:
     def children(self) -> list[Node]:
         items = self.items
         if items:
-            found = [v for v in (items if items.__class__ is list else items.values()) if v.__class__ is Node]
+            found = [
+                v
+                for v in (items if items.__class__ is list else items.values())
+                if v.__class__ is Node
+            ]
         else:
             found = []
         if self.state:
@@ -188,17 +204,22 @@ class Machine:
         gc.collect()
         self.before = tying.stats()
         Hook.run = self.hook
+        name, a, b, c = "finish", 0, 0, 0
         try:
             for name, a, b, c in steps:
                 STEPS[name][0](self, a, b, c)
                 self.steps += 1
                 if self.failure is not None:
                     raise self.failure
+            name = "finish"
             self.finish()
-        except Broken:
-            raise
         except Exception as error:
-            raise Broken(f"unexpected {type(error).__name__}: {error}") from error
+            text = (
+                str(error)
+                if isinstance(error, Broken)
+                else f"unexpected {type(error).__name__}: {error}"
+            )
+            raise Broken(f"{text}\nin step {self.steps}: {name, a, b, c}") from error
         finally:
             Hook.run = nothing
 
@@ -226,7 +247,8 @@ class Machine:
         """Drop everything; nothing may be left."""
         self.armed.clear()
         self.auto_gc = False
-        self.check(0, 0, 0)
+        gc.collect()
+        self.check(0, 0, 0, collected=True)
         R, M = self.R, self.M
         for i in range(REGISTERS):
             M[i] = None
@@ -578,7 +600,7 @@ class Machine:
         elif dead:
             self.nodes = [n for n in self.nodes if n.mark != -1]
 
-    @step(0.6)
+    @step(0.1 if FREE_THREADED else 0.6)  # stops the world there, and takes a millisecond
     def collect(self, a: int, b: int, c: int) -> None:
         if a % 3 == 2:
             gc.collect()
@@ -684,7 +706,9 @@ class Machine:
         else:
             names = ("p", 5)
             real = Map({name: v for name, (v, _) in zip(names, values, strict=True)})
-            node = self.new_node(FIXED, Map, real, {n: mv for n, (_, mv) in zip(names, values, strict=True)})
+            node = self.new_node(
+                FIXED, Map, real, {n: mv for n, (_, mv) in zip(names, values, strict=True)}
+            )
         self.fresh(FIXED, a, real, node)
 
     @step(1, "callbacks")
@@ -721,7 +745,9 @@ class Machine:
             return
         array = numpy.full((1 + b % 3, 2), c, dtype="int64")
         real = tvm_ffi.from_dlpack(array)
-        self.fresh(TENSOR, a, real, self.new_node(TENSOR, type(real), real, {"shape": tuple(array.shape)}))
+        self.fresh(
+            TENSOR, a, real, self.new_node(TENSOR, type(real), real, {"shape": tuple(array.shape)})
+        )
 
     @step(0.7, "native")
     def new_page(self, a: int, b: int, c: int) -> None:
@@ -949,7 +975,9 @@ class Machine:
             if mv.__class__ is not Node or mv.kind != LIST:
                 v = [self.tag]
                 mv = self.new_node(LIST, List, None, [self.tag])
-        elif name == "d" and (mv.__class__ is not Node or mv.kind != DICT or not self.text_keys(mv)):
+        elif name == "d" and (
+            mv.__class__ is not Node or mv.kind != DICT or not self.text_keys(mv)
+        ):
             v = {"k": self.tag}
             mv = self.new_node(DICT, Dict, None, {"k": self.tag})
         self.link(real, node, v, mv)
@@ -958,7 +986,12 @@ class Machine:
 
     def text_keys(self, node: Node) -> bool:
         """Say whether a field of `dict[str, Any]` takes this Dict; it keeps the one it is given."""
-        return "schema-identity" in self.groups and not node.fuzzy and all(type(key) is str for key in node.items) and bool(node.items)
+        return (
+            "schema-identity" in self.groups
+            and not node.fuzzy
+            and all(type(key) is str for key in node.items)
+            and bool(node.items)
+        )
 
     @step(7)
     def get_field(self, a: int, b: int, c: int) -> None:
@@ -1238,7 +1271,7 @@ class Machine:
             elif which == 3:
                 if not tvm_ffi.structural_equal(real, real):
                     raise Broken("value: an object is not structurally equal to itself")
-            elif not (real == real):  # noqa: PLR0124
+            elif not (real == real):
                 raise Broken("value: an object is not equal to itself")
         except (TypeError, ValueError, RuntimeError):
             if which == 0:
@@ -1373,7 +1406,9 @@ class Machine:
         if STEPS[name][2] not in self.groups:
             return
         self.armed.append((name, same, b >> 3, c >> 2))
-        (self.set_hooked, self.get_hooked, self.del_hooked, self.get_hooked)[c & 3](same, b >> 2, c >> 2)
+        (self.set_hooked, self.get_hooked, self.del_hooked, self.get_hooked)[c & 3](
+            same, b >> 2, c >> 2
+        )
 
     @step(0.2)
     def grow_dict(self, a: int, b: int, c: int) -> None:
@@ -1514,7 +1549,11 @@ class Machine:
         made = []
         for k in range(count):
             self.tag += 1
-            cls = (PyNode, PyNodeDict, PyNodeSlots)[(b >> k) % 3] if "state" in self.groups else PyNode
+            cls = (
+                (PyNode, PyNodeDict, PyNodeSlots)[(b >> k) % 3]
+                if "state" in self.groups
+                else PyNode
+            )
             real = cls(self.tag)
             items = {"x": self.tag, "f": None, "g": None, "o": None}
             items["xs"] = self.new_node(LIST, List, None, [])
@@ -1524,7 +1563,7 @@ class Machine:
             value, child = made[(k + 1) % count]
             node.items["f"] = child
             real.f = value
-        real, node = made[0]
+        real, node = made[-1]
         if c & 1:
             node.wrs.append(weakref.ref(real))
             self.watchers.append((node.wrs[-1], node))
@@ -1578,7 +1617,11 @@ class Machine:
                 raise Broken("hang: a child did not end")
             time.sleep(0.001)
         if status:
-            how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {status >> 8}"
+            how = (
+                f"signal {os.WTERMSIG(status)}"
+                if os.WIFSIGNALED(status)
+                else f"status {status >> 8}"
+            )
             raise Broken(f"exit: a child ended with {how}")
 
     @step(0.02, "deep")
@@ -1617,10 +1660,8 @@ class Machine:
         if last is not None and last.kind != HUSK:
             self.same(self.client.held_last(), last)
         self.held.clear()
-        if a & 1:
-            released = self.client.release_all_in_thread()
-        else:
-            released = self.client.release_all()
+        client = self.client
+        released = client.release_all_in_thread() if a & 1 else client.release_all()
         if released != count:
             raise Broken(f"value: {released} of {count} references given back")
         Array([])  # the next operation of Python frees the wrappers
@@ -1693,7 +1734,13 @@ NESTED = [
     "set_slice",
 ]
 # Parts of steps that can be switched off by themselves.
-PARTS = {"callback-rings", "container-rings", "schema-identity", "structural-hash", "weakref-callbacks"}
+PARTS = {
+    "callback-rings",
+    "container-rings",
+    "schema-identity",
+    "structural-hash",
+    "weakref-callbacks",
+}
 GROUPS = sorted({group for _, _, group in STEPS.values()} | PARTS)
 
 

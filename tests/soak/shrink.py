@@ -97,7 +97,10 @@ def shrink(
     hang_seconds: float,
     seconds: float,
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Shrink the programs that a process ran, the last of which failed. Returns them, and whether it fails again."""
+    """Shrink the programs that a process ran, the last of which failed.
+
+    Returns what is left of them, and whether it failed again at all.
+    """
     deadline = time.monotonic() + seconds
     kind = signature(found)
     crash = kind.startswith(("crash", "hang"))
@@ -120,8 +123,8 @@ def shrink(
     tries = max(1, tries // 2)
     for i in range(len(programs)):
 
-        def with_steps(steps: list[Any], i: int = i) -> list[dict[str, Any]]:
-            return [*programs[:i], {**programs[i], "steps": steps}, *programs[i + 1 :]]
+        def with_steps(steps: list[Any], i: int = i, all: Any = programs) -> list[dict[str, Any]]:
+            return [*all[:i], {**all[i], "steps": steps}, *all[i + 1 :]]
 
         steps = minimise(
             programs[i]["steps"], lambda steps, make=with_steps: fails(make(steps)), deadline
@@ -133,10 +136,10 @@ def shrink(
                 if not isinstance(s[position], int):
                     continue
                 for smaller in (0, s[position] & 1, s[position] & 7, s[position] & 63):
-                    if smaller >= steps[k][position] or time.monotonic() > deadline:
+                    if smaller >= s[position] or time.monotonic() > deadline:
                         continue
                     attempt = list(steps)
-                    attempt[k] = (*steps[k][:position], smaller, *steps[k][position + 1 :])
+                    attempt[k] = (*s[:position], smaller, *s[position + 1 :])
                     if fails(with_steps(attempt)):
                         steps = attempt
                         break

@@ -5,14 +5,15 @@
     python tests/soak/soak.py --without hooks,reinit        leave groups of steps out
     python tests/soak/soak.py --replay FILE                 run what a finding left behind
 
-`make soak` and scripts/soak.sh call this with the right package. Workers are children of this process;
-each runs program after program, made from the seed and a number. A worker that dies, hangs or finds
-something wrong is replaced, and its program is made small (shrink.py) and written to a file that
-`--replay` runs.
+`make soak` and scripts/soak.sh call this with the right package. Workers are children of this
+process; each runs program after program, made from the seed and a number. A worker that dies,
+hangs or finds something wrong is replaced, and its program is made small (shrink.py) and written
+to a file that `--replay` runs.
 
 program.py   programs of one thread, with a model that says what every step must give
 threads.py   programs of several threads on the same objects
 objects.py   the classes they use
+faults.py    what is broken on purpose, to see that it is found (`--self-test`)
 found/       small programs that failed once; `--regressions` runs them
 
 The last line is `N passed, N failed` (programs); the exit status is 0 if none failed.
@@ -24,13 +25,13 @@ import argparse
 import copy
 import faulthandler
 import gc
+import itertools
 import json
 import mmap
 import os
 import pickle
 import shutil
 import signal
-import struct
 import sys
 import tempfile
 import time
@@ -41,13 +42,13 @@ import objects
 import program as plain
 import threads
 import tvm_ffi
+from faults import FAULTS, self_test
 from objects import FREE_THREADED, Broken, ChildEnds, load_client
 from shrink import run_in_child, shrink, signature
 
 KINDS = {"plain": plain, "threads": threads}
 GROUPS = sorted({*plain.GROUPS, *(group for _, _, group in threads.STEPS.values()), "threads"})
 MAX_FINDINGS = 8
-RECORD = struct.Struct("qqqd")  # number of the program, programs, steps, begin of the program
 
 
 def parse() -> argparse.Namespace:
@@ -56,18 +57,25 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps", type=float, default=0, help="end after so many steps")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--length", type=int, default=200, help="steps of a program")
+    parser.add_argument(
+        "--length", type=int, default=1000 if FREE_THREADED else 300, help="steps of a program"
+    )
     parser.add_argument("--without", default="", help=f"groups to leave out: {', '.join(GROUPS)}")
     parser.add_argument("--only", default="", help="groups to use besides core")
     parser.add_argument("--threads-share", type=float, default=0.5 if FREE_THREADED else 0.04)
-    parser.add_argument("--per-worker", type=int, default=4000, help="programs until a worker is replaced")
+    parser.add_argument(
+        "--per-worker", type=int, default=4000, help="programs until a worker is replaced"
+    )
     parser.add_argument("--hang-seconds", type=float, default=30)
     parser.add_argument("--shrink-seconds", type=float, default=60)
     parser.add_argument("--out", type=Path, default=Path("build/soak"))
     parser.add_argument("--junit", type=Path)
     parser.add_argument("--name", default="soak", help="name of the test case in the JUnit file")
     parser.add_argument("--replay", type=Path)
-    parser.add_argument("--regressions", action="store_true", help="run the programs in found/ first")
+    parser.add_argument("--self-test", action="store_true", help="break things; they must be found")
+    parser.add_argument(
+        "--regressions", action="store_true", help="run the programs in found/ first"
+    )
     options = parser.parse_args()
     unknown = {*options.without.split(","), *options.only.split(",")} - {"", "core", *GROUPS}
     if unknown:
@@ -101,7 +109,9 @@ class Worker:
     def __init__(self, options: argparse.Namespace, client: Any, slot: int, first: int) -> None:
         self.slot = slot
         self.first = first
-        self.shared = mmap.mmap(-1, RECORD.size)
+        # Number of the program, programs and steps so far, begin of the program: whole words,
+        # so that the parent never sees half of one.
+        self.shared = memoryview(mmap.mmap(-1, 32)).cast("q")
         self.log = options.out / f"worker-{slot}.log"
         self.finding = options.out / f"worker-{slot}.finding"
         self.finding.unlink(missing_ok=True)
@@ -114,10 +124,13 @@ class Worker:
             self.work(options, client)
 
     def write(self, number: int, programs: int, steps: int) -> None:
-        RECORD.pack_into(self.shared, 0, number, programs, steps, time.monotonic())
+        shared = self.shared
+        shared[0], shared[1], shared[2] = number, programs, steps
+        shared[3] = time.monotonic_ns()
 
     def read(self) -> tuple[int, int, int, float]:
-        return RECORD.unpack_from(self.shared, 0)
+        number, programs, steps, begin = self.shared
+        return number, programs, steps, begin / 1e9
 
     def work(self, options: argparse.Namespace, client: Any) -> None:
         number, steps, sizes = self.first, 0, []
@@ -146,7 +159,7 @@ class Worker:
 def check_growth(sizes: list[int]) -> None:
     """P5: resident memory is flat over many programs, once everything was used."""
     later = sizes[len(sizes) // 2 :]
-    growth = [b - a for a, b in zip(later, later[1:], strict=False)]
+    growth = [b - a for a, b in itertools.pairwise(later)]
     if growth and min(growth) > 256 * 1024:
         raise Broken(f"P5: resident memory grew every time: {[g >> 10 for g in growth]} KiB")
 
@@ -268,7 +281,8 @@ class Soak:
             path = options.out / f"finding-{i}.json"
             write(path, finding["text"], options.groups, small)
             print(f"\n== {finding['text'].splitlines()[0][:600]}")
-            print(f"   program {finding['number']} of seed {options.seed}; {finding['again']} more like it")
+            again_text = f"{finding['again']} more like it"
+            print(f"   program {finding['number']} of seed {options.seed}; {again_text}")
             if not again:
                 print("   not seen again when run alone")
                 print("   " + "\n   ".join(finding["log"].splitlines()[-30:]))
@@ -356,6 +370,10 @@ def main() -> int:
     warm_up()
     gc.collect()
     gc.freeze()
+    if options.self_test:
+        missed = self_test(options.groups, client)
+        print(f"{len(FAULTS) - missed} passed, {missed} failed")
+        return 1 if missed else 0
     if options.replay:
         programs, groups = load(options.replay)
         run(programs, groups, client)
@@ -363,7 +381,10 @@ def main() -> int:
         return 0
     version = sys.version.split()[0] + (" free-threaded" if FREE_THREADED else "")
     left_out = sorted(set(GROUPS) - options.groups)
-    print(f"soak: Python {version}, seed {options.seed}" + (f", without {left_out}" if left_out else ""))
+    print(
+        f"soak: Python {version}, seed {options.seed}"
+        + (f", without {left_out}" if left_out else "")
+    )
     failed = regressions(client, options.hang_seconds) if options.regressions else 0
     soak = Soak(options, client)
     soak.run()
@@ -373,7 +394,9 @@ def main() -> int:
         result = f"<failure message='{failed} programs failed'/>" if failed else ""
         name = f"{options.name}: {soak.programs} programs, {soak.steps} steps"
         options.junit.parent.mkdir(parents=True, exist_ok=True)
-        options.junit.write_text(f'<testsuite><testcase name="{name}">{result}</testcase></testsuite>\n')
+        options.junit.write_text(
+            f'<testsuite><testcase name="{name}">{result}</testcase></testsuite>\n'
+        )
     if not failed:
         shutil.rmtree(options.out)
     print(f"{soak.steps} steps")

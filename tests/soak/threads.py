@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random programs of several threads on the same objects.
 
-Nobody knows in which order they come, so there is no model: every value that is read must be one that
-some thread may have stored, objects that C++ keeps must keep their identity and state (P1 to P4), and at
-the end nothing is left (P5). Crashes and hangs are the rest.
+Nobody knows in which order they come, so there is no model: every value that is read must be one
+that some thread may have stored, objects that C++ keeps must keep their identity and state (P1 to
+P4), and at the end nothing is left (P5). Crashes and hangs are the rest.
 
 Objects have levels, and containers keep objects of lower ones only: rings of C++ objects would be a
 leak by design. Fields of objects of Python refer to each other freely (P6).
@@ -22,7 +22,20 @@ from collections.abc import Callable
 from typing import Any
 
 import tvm_ffi
-from objects import Base, BaseDict, BaseSlots, Broken, Callback, Converted, Hook, Key, PyNode, PyNodeDict, compare_stats, nothing
+from objects import (
+    Base,
+    BaseDict,
+    BaseSlots,
+    Broken,
+    Callback,
+    Converted,
+    Hook,
+    Key,
+    PyNode,
+    PyNodeDict,
+    compare_stats,
+    nothing,
+)
 from tvm_ffi import serialization, testing, tying
 
 Array, Dict, List = tvm_ffi.Array, tvm_ffi.Dict, tvm_ffi.List
@@ -60,7 +73,11 @@ class Shared:
         self.failures: list[BaseException] = []
 
     def legal(self, got: Any) -> None:
-        if got is None or type(got) is int and 0 <= got < 2**16 or isinstance(got, str) and got in TEXT:
+        if (
+            got is None
+            or (type(got) is int and 0 <= got < 2**16)
+            or (isinstance(got, str) and got in TEXT)
+        ):
             return
         if isinstance(got, PyNode | Base | List | tvm_ffi.Function):
             return
@@ -198,7 +215,7 @@ class Shared:
         error = LookupError(b)
 
         def fail() -> None:
-            raise error
+            raise error  # noqa: F821  deleted below, so that nothing keeps it
 
         try:
             testing.apply(fail)
@@ -324,7 +341,9 @@ def generate(seed: int, groups: set[str], length: int) -> dict[str, Any]:
     for thread in range(threads):
         chosen = rng.choices(names, weights, k=length)
         numbers = memoryview(rng.randbytes(6 * length)).cast("H").tolist()
-        steps += zip([thread] * length, chosen, numbers[::3], numbers[1::3], numbers[2::3], strict=True)
+        steps += zip(
+            [thread] * length, chosen, numbers[::3], numbers[1::3], numbers[2::3], strict=True
+        )
     return {"kind": "threads", "seed": seed, "threads": threads, "steps": steps}
 
 
@@ -339,7 +358,9 @@ def run(program: dict[str, Any], groups: set[str], client: Any = None) -> int:
     barrier = threading.Barrier(count)
     threads = [
         threading.Thread(
-            target=shared.main, args=([s[1:] for s in program["steps"] if s[0] == i], barrier), daemon=True
+            target=shared.main,
+            args=([s[1:] for s in program["steps"] if s[0] == i], barrier),
+            daemon=True,
         )
         for i in range(count)
     ]
