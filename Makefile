@@ -3,11 +3,12 @@
 #   make demo      build the library and run the C++ tour
 #   make test      the inner loop, from a fresh clone: C++ and Python suites, packaging, an old client
 #   make test-all  the long rest: every interpreter and release, sanitizers, random programs, fuzzing
+#   make soak      random programs against the promises: make soak DURATION=600 [SEED=1] [PYTHON=PATH]
 #   make bench     side by side with the reference release (writes bench/results/)
 #   make lint      formatting and static checks
 #   make build     libraries and tests only, in build/release
 #   make clean     remove what the other targets created, except downloads (.cache) and .venv
-.PHONY: demo test test-all bench lint build clean
+.PHONY: demo test test-all soak bench lint build clean
 
 demo:
 	@scripts/demo.sh
@@ -17,6 +18,9 @@ test:
 
 test-all:
 	@scripts/test.sh all
+
+soak:
+	@TETHER_PYTHON=$(PYTHON) scripts/soak.sh $(or $(DURATION),600) $(if $(SEED),--seed $(SEED))
 
 bench:
 	@scripts/bench.sh
