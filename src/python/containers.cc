@@ -274,15 +274,22 @@ const TVMFFIAny& CellOf(const ffi::Any& any) {
   return *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(any);
 }
 
+// Whether hashing a key, or comparing it with others of its type, may run Python code.
+bool MayRunHook(const TVMFFIAny& key) { return key.type_index > TypeIndex::kTVMFFIBytes; }
+
 // Calls found(value cell) or missing().
 template <typename Found, typename Missing>
 PyObject* MapLookup(PyObject* self, PyObject* key, const Found& found, const Missing& missing) {
   return Guarded([&]() -> PyObject* {
-    Arguments args;
+    Conversion args;
     if (!args.Add(key)) return nullptr;
     CriticalSection section(self);
     ffi::MapBaseObj* map = UseMap(self);
     if (map == nullptr) return nullptr;
+    if (TVM_FFI_PREDICT_FALSE(MayRunHook(*args.data()))) {
+      args.Hold(ffi::details::ObjectUnsafe::GetHeader(map));
+      args.Hold(args.data()->v_obj);
+    }
     // A view has the layout of an owned value and is only looked at.
     auto it = map->find(*reinterpret_cast<const ffi::Any*>(args.data()));
     return it != map->end() ? found(CellOf((*it).second)) : missing();
@@ -427,19 +434,15 @@ int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
 // Array(iterable) and List(iterable). A failure leaves an empty object.
 PyObject* SeqFill(PyObject* self, PyObject* items, bool is_list) {
   return Guarded([&]() -> PyObject* {
-    Wrapper* w = AsWrapper(self);
-    // What the wrapper held lives until the new object exists: the two never share an address.
-    ffi::ObjectPtr<ffi::Object> before;
-    if (TVMFFIObject* h = Engine::Use(w)) before = Hold(h);
-    Engine::Discard(w);
-    Arguments inside;
+    ffi::ObjectPtr<ffi::Object> before = TakeBefore(AsWrapper(self));
+    Conversion inside;
     ffi::Array<ffi::Any> array(ffi::UnsafeInit{});
     if (!ArrayFromItems(items, &array, &inside)) return nullptr;
     ffi::ObjectRef filled = array;
     if (is_list) filled = ffi::List<ffi::Any>(array.begin(), array.end());
     array = ffi::Array<ffi::Any>(ffi::UnsafeInit{});
-    Engine::Discard(w);  // converting may have run Python code that filled it
-    BindNew(w, ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(filled)));
+    TVMFFIObject* h = ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(filled));
+    if (!BindNew(AsWrapper(self), h)) return nullptr;
     Py_RETURN_NONE;
   });
 }

@@ -159,7 +159,7 @@ class PyCallback : public ffi::FunctionObj {
   }
 
   TVM_FFI_NO_INLINE static bool StoreAnyResult(PyObject* value, TVMFFIAny* result) {
-    Arguments owned;
+    Conversion owned;
     TVMFFIAny view;
     if (!ToAnyInline(value, &view, &owned)) return false;
     if (view.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
@@ -219,6 +219,7 @@ bool SetCallable(PyObject* callable, TVMFFIAny* out, Arguments* args) {
 }
 
 void Arguments::LetGoOfAll() {
+  size_ = 0;  // what dies may run code that moves an argument; nothing is added here any more
   while (num_kept_ > 0) {
     TVMFFIObject* h = kept_[--num_kept_];
     if (h != nullptr && !PyCallback::Recycle(h)) Engine::DropStrong(h);
@@ -230,15 +231,12 @@ void Arguments::LetGoOfAll() {
 
 namespace {
 
-int CallWithoutGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
-  // While the GIL is away the collector must not look into the arguments, nor another thread free
-  // them.
-  InFlight flight{args->data(), args->size(), nullptr, nullptr, nullptr};
-  EnterFlight(&flight);
+int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
+  args->SetDetached(true);
   PyThreadState* state = PyEval_SaveThread();
   int code = CallDirectly(func, args, result);
   PyEval_RestoreThread(state);
-  LeaveFlight(&flight);
+  args->SetDetached(false);
   return code;
 }
 
@@ -294,7 +292,7 @@ class CallEnvironment {
 
 // A call with tensors of a framework among its arguments.
 TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* args,
-                                          Arguments* converted, bool release_gil) {
+                                          CallArguments* converted, bool release_gil) {
   TVMFFIAny result;
   tie::StoreNone(&result);
   CallEnvironment environment(*converted->context());
@@ -321,7 +319,7 @@ TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args,
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
-    Arguments converted;
+    CallArguments converted;
     if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs))) return nullptr;
     if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
       return CallInContext(func, args, &converted, release_gil);
@@ -686,19 +684,13 @@ PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssiz
                         "__init_handle_by_constructor__ expects an ffi.Function first");
   }
   Wrapper* w = AsWrapper(self);
-  // A failed construction leaves an empty object, also when there was one before. That one lives on
-  // until the new one exists, so the two never have one address.
-  ffi::ObjectPtr<ffi::Object> before;
-  {
-    CriticalSection section(self);
-    before = ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(TakeHandle(w));
-  }
+  ffi::ObjectPtr<ffi::Object> before = TakeBefore(w);
   TVMFFIObject* func = UseHandle(AsWrapper(args[0]));
   if (func == nullptr) return nullptr;
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
-    Arguments converted;
+    CallArguments converted;
     if (!converted.AddAll(args + 1, nargs - 1)) return nullptr;
     if (int code = TVMFFIFunctionCall(func, converted.data(), converted.size(), &result)) {
       return RaiseFromCall(code);
@@ -708,7 +700,7 @@ PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssiz
     return PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
                         Py_TYPE(self)->tp_name);
   }
-  BindNew(w, result.v_obj);
+  if (!BindNew(w, result.v_obj)) return nullptr;
   Py_RETURN_NONE;
 }
 

@@ -258,21 +258,11 @@ PyObject* WrapBorrowedSlow(TVMFFIObject* h) {
 
 PyObject* WrapOwnedSlow(TVMFFIObject* h) { return AsObject(Engine::Fetch(h, MakeWrapper)); }
 
-void BindNew(Wrapper* w, TVMFFIObject* h) {
-  CriticalSection section(AsObject(w));
-  while (TVM_FFI_PREDICT_FALSE(w->handle.load(std::memory_order_relaxed) != tie::kEmpty)) {
-    TVMFFIObject* old = TakeHandle(w);
-    if (old == nullptr) break;
-    Engine::DropStrong(old);  // may run Python code that binds the wrapper again
-  }
-  Engine::Attach(w, h, Engine::FindOrAdopt(h));
-}
-
 namespace {
 
 // `w` is about to lose h. Calls that borrowed it as an argument, or run it, get a reference.
-void KeepForCalls(Wrapper* w, TVMFFIObject* h) {
-  PinInFlight(h);
+void KeepWhatCallsUse(Wrapper* w, TVMFFIObject* h) {
+  CallArguments::HoldForAll(h);
   if (!IsFunctionClass(Py_TYPE(AsObject(w)))) return;
   auto* function = reinterpret_cast<FunctionWrapper*>(w);
   if (function->parked == nullptr) function->parked = new std::vector<TVMFFIObject*>();
@@ -285,8 +275,31 @@ void KeepForCalls(Wrapper* w, TVMFFIObject* h) {
 TVMFFIObject* TakeHandle(Wrapper* w) {
   TVMFFIObject* h = Engine::Use(w);
   if (h == nullptr) return nullptr;
-  KeepForCalls(w, h);
+  KeepWhatCallsUse(w, h);
   return Engine::Take(w);
+}
+
+ffi::ObjectPtr<ffi::Object> TakeBefore(Wrapper* w) {
+  CriticalSection section(AsObject(w));
+  return ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(TakeHandle(w));
+}
+
+bool BindNew(Wrapper* w, TVMFFIObject* h) {
+  ffi::ObjectPtr<ffi::Object> old;  // dropped last: that may run Python code
+  {
+    CriticalSection section(AsObject(w));
+    if (TVM_FFI_PREDICT_FALSE(w->handle.load(std::memory_order_relaxed) != tie::kEmpty)) {
+      old = ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(TakeHandle(w));
+    }
+    if (TVM_FFI_PREDICT_TRUE(w->handle.load(std::memory_order_relaxed) == tie::kEmpty)) {
+      Engine::Attach(w, h, Engine::FindOrAdopt(h));
+      return true;
+    }
+  }
+  // A dead wrapper may still be on the reclaim list, linked through its handle.
+  Engine::DropStrong(h);
+  SetNoHandleError(w);
+  return false;
 }
 
 TVMFFIObject* SetNoHandleError(Wrapper* w) {
@@ -506,7 +519,7 @@ PyObject* MoveHandleFrom(PyObject* self, PyObject* other) {
   // A source without object leaves the target empty too.
   TVMFFIObject* h = Engine::Use(from);
   if (h == nullptr) Py_RETURN_NONE;
-  KeepForCalls(from, h);
+  KeepWhatCallsUse(from, h);
   if (!Engine::Rebind(from, AsWrapper(self))) {
     return PyErr_Format(PyExc_ValueError, "%s object already has a C++ object",
                         Py_TYPE(self)->tp_name);
@@ -681,7 +694,10 @@ int InitTying(PyObject* module) {
   if (!atexit || !hook) return -1;
   Ref done = Ref::Steal(PyObject_CallMethod(atexit.get(), "register", "O", hook.get()));
   if (!done) return -1;
-  pthread_atfork(nullptr, nullptr, [] { Engine::list().AfterForkInChild(); });
+  pthread_atfork(nullptr, nullptr, [] {
+    Engine::list().AfterForkInChild();
+    CallArguments::ForgetOtherThreads();
+  });
   TVMFFISetCustomAllocator(&allocator);
   return 0;
 }
