@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "object_lock.h"
+
 namespace tvm {
 namespace ffi {
 namespace {
@@ -49,7 +51,11 @@ Any Pop(List<Any> list, int64_t index) {
 
 void ReplaceSlice(List<Any> list, int64_t start, int64_t stop, const List<Any>& replacement) {
   // A snapshot, also because dropping the old elements may run code that changes the replacement.
-  const std::vector<Any> items(replacement.begin(), replacement.end());
+  std::vector<Any> items;
+  {
+    tether::ObjectLock lock(replacement.get());
+    items.assign(replacement.begin(), replacement.end());
+  }
   list.GetListObj()->erase(start, stop);
   if (items.empty()) return;
   tether::ListOps::WithRoom(list.GetListObj(), static_cast<int64_t>(items.size()))
@@ -82,8 +88,7 @@ Any GetItemOrMissing(const MapBaseObj* map, const Any& key) {
 class MapCursor {
  public:
   explicit MapCursor(const MapBaseObj* map)
-      : map_(details::ObjectUnsafe::ObjectPtrFromUnowned<MapBaseObj>(const_cast<MapBaseObj*>(map))),
-        index_(tether::MapOps::FirstIndex(map)) {}
+      : map_(MapToWalk(map)), index_(tether::MapOps::FirstIndex(map_.get())) {}
 
   Any operator()(int64_t command) const {
     const MapBaseObj* map = map_.get();
@@ -98,6 +103,16 @@ class MapCursor {
   }
 
  private:
+  // Where the map may change at any time, a copy: a call of this holds no lock.
+  static ObjectPtr<MapBaseObj> MapToWalk(const MapBaseObj* map) {
+    ObjectPtr<Object> copy;
+    if (tether::MayChangeAnyTime() && map->type_index() == TypeIndex::kTVMFFIDict) {
+      copy = tether::MapOps::Copy(map);
+      map = static_cast<const MapBaseObj*>(copy.get());
+    }
+    return details::ObjectUnsafe::ObjectPtrFromUnowned<MapBaseObj>(const_cast<MapBaseObj*>(map));
+  }
+
   ObjectPtr<MapBaseObj> map_;
   mutable uint64_t index_;
 };
@@ -125,6 +140,7 @@ class DeviceFinder {
  private:
   struct Frame {
     const Object* container;
+    const Object* content;
     uint64_t index;
   };
 
@@ -138,10 +154,10 @@ class DeviceFinder {
   // The next value of a container, or null.
   static const Any* Next(Frame* frame) {
     if (IsSequence(frame->container->type_index())) {
-      const auto* seq = static_cast<const SeqBaseObj*>(frame->container);
+      const auto* seq = static_cast<const SeqBaseObj*>(frame->content);
       return frame->index < seq->size() ? seq->begin() + frame->index++ : nullptr;
     }
-    const auto* map = static_cast<const MapBaseObj*>(frame->container);
+    const auto* map = static_cast<const MapBaseObj*>(frame->content);
     if (!tether::MapOps::IsOccupied(map, frame->index)) return nullptr;
     const Any* value = &tether::MapOps::Entry(map, frame->index)->second;
     frame->index = tether::MapOps::NextIndex(map, frame->index);
@@ -160,15 +176,18 @@ class DeviceFinder {
     const bool is_root = stack_.empty() && seen_.empty();
     if (!is_root && !seen_.insert(container).second) return false;
     if (!stack_.empty() && stack_.front().container == container) return false;
-    uint64_t first = 0;
     if (IsMap(type_index)) {
-      first = tether::MapOps::FirstIndex(static_cast<const MapBaseObj*>(container));
+      const MapBaseObj* map = views_.Of(static_cast<const MapBaseObj*>(container));
+      stack_.push_back(Frame{container, map, tether::MapOps::FirstIndex(map)});
+    } else {
+      stack_.push_back(
+          Frame{container, views_.Of(static_cast<const SeqBaseObj*>(container)), 0});
     }
-    stack_.push_back(Frame{container, first});
     return false;
   }
 
   DLDevice found_{kDLCPU, 0};
+  tether::Views views_;
   std::vector<Frame> stack_;
   std::unordered_set<const Object*> seen_;
 };

@@ -241,10 +241,11 @@ int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
 }
 
 // A function that keeps the GIL has its arguments to itself. Without one their critical sections
-// give it that, for the first two, which is what a change of a container or a comparison needs.
+// give it that, for the first two, which is what a change of a container needs. The library's walks
+// lock one object after the other (core/object_lock.h), and would have to wait for themselves.
 int CallKeepingGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result, PyObject* const* objects,
-                   Py_ssize_t nargs) {
-  if (kFreeThreaded && nargs > 0 && IsWrapper(objects[0])) {
+                   Py_ssize_t nargs, bool walks) {
+  if (kFreeThreaded && !walks && nargs > 0 && IsWrapper(objects[0])) {
     bool two = nargs > 1 && IsWrapper(objects[1]);
     CriticalSection2 sections(objects[0], objects[two ? 1 : 0]);
     return CallDirectly(func, args, result);
@@ -292,13 +293,14 @@ class CallEnvironment {
 
 // A call with tensors of a framework among its arguments.
 TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* args,
-                                          CallArguments* converted, bool release_gil) {
+                                          CallArguments* converted, bool release_gil,
+                                          bool walks) {
   TVMFFIAny result;
   tie::StoreNone(&result);
   CallEnvironment environment(*converted->context());
   if (!environment.Enter()) return nullptr;
   int code = release_gil ? CallWithoutGIL(func, converted, &result)
-                         : CallKeepingGIL(func, converted, &result, args, converted->size());
+                         : CallKeepingGIL(func, converted, &result, args, converted->size(), walks);
   bool left = environment.Leave();
   if (code != 0) {
     if (!left) PyErr_Clear();  // the failure of the call says more
@@ -315,17 +317,17 @@ TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* a
 
 // Calls and converts; `release_gil` around the C++ part.
 TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssize_t nargs,
-                                      bool release_gil) {
+                                      bool release_gil, bool walks) {
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
     CallArguments converted;
     if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs))) return nullptr;
     if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
-      return CallInContext(func, args, &converted, release_gil);
+      return CallInContext(func, args, &converted, release_gil, walks);
     }
     int code = release_gil ? CallWithoutGIL(func, &converted, &result)
-                           : CallKeepingGIL(func, &converted, &result, args, nargs);
+                           : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
     if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code);
     if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
       return FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, &converted);
@@ -347,7 +349,7 @@ PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObj
     return PyErr_Format(PyExc_TypeError, "%s object does not hold an ffi.Function",
                         Py_TYPE(self)->tp_name);
   }
-  return CallFunction(func, args, PyVectorcall_NARGS(nargsf), w->release_gil);
+  return CallFunction(func, args, PyVectorcall_NARGS(nargsf), w->release_gil, w->walks);
 }
 
 PyObject* GetReleaseGil(PyObject* self, void*) {
@@ -554,6 +556,15 @@ bool LooksIntoArguments(std::string_view name) {
   return name.substr(0, 4) == "ffi." && name.substr(4, 6) != "Module";
 }
 
+bool WalksThroughArguments(std::string_view name) {
+  for (std::string_view walk :
+       {"DeepCopy", "GetFirstStructuralMismatch", "Recursive", "ReprPrint", "StructuralEqual",
+        "StructuralHash", "StructuralKey", "StructuralWalk", "ToJSONGraph", "json.Stringify"}) {
+    if (name.substr(4, walk.size()) == walk) return true;
+  }
+  return false;
+}
+
 // The wrapper of a global function; a new one starts as its registration says.
 PyObject* WrapGlobal(TVMFFIObject* h, PyObject* name) {
   static const auto* get_metadata =
@@ -568,7 +579,9 @@ PyObject* WrapGlobal(TVMFFIObject* h, PyObject* name) {
     TVMFFIByteArray bytes;
     if (!Utf8(name, &bytes)) return nullptr;
     if (LooksIntoArguments({bytes.data, bytes.size})) {
-      reinterpret_cast<FunctionWrapper*>(function.get())->release_gil = false;
+      auto* w = reinterpret_cast<FunctionWrapper*>(function.get());
+      w->release_gil = false;
+      w->walks = WalksThroughArguments({bytes.data, bytes.size});
     }
     auto metadata = (*get_metadata)(ffi::String(bytes.data, bytes.size)).cast<ffi::String>();
     ReadMetadata(function.get(), std::string_view(metadata.data(), metadata.size()));

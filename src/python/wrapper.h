@@ -42,6 +42,7 @@ struct FunctionWrapper {
   vectorcallfunc vectorcall;
   std::vector<TVMFFIObject*>* parked;  // see TakeHandle
   bool release_gil;
+  bool walks;  // see CallKeepingGIL
 };
 
 inline Wrapper* AsWrapper(PyObject* obj) { return reinterpret_cast<Wrapper*>(obj); }
