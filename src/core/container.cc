@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "object_lock.h"
+
 namespace tvm {
 namespace ffi {
 namespace {
@@ -58,7 +60,11 @@ Any Pop(List<Any> list, int64_t index) {
 
 void ReplaceSlice(List<Any> list, int64_t start, int64_t stop, const List<Any>& replacement) {
   // A snapshot, also because dropping the old elements may run code that changes the replacement.
-  const std::vector<Any> items(replacement.begin(), replacement.end());
+  std::vector<Any> items;
+  {
+    tether::ObjectLock lock(replacement.get());
+    items.assign(replacement.begin(), replacement.end());
+  }
   ListObj* target = list.GetListObj();
   const int64_t size = tether::SeqOps::Size(target);
   if (start < 0 || stop > size || start > stop) tether::ThrowEraseRange(start, stop, size);
@@ -105,7 +111,7 @@ int64_t Count(const MapBaseObj* map, const Any& key) {
 class MapCursor {
  public:
   explicit MapCursor(const MapBaseObj* map)
-      : map_(Hold(map)), index_(tether::MapOps::FirstIndex(map)) {}
+      : map_(MapToWalk(map)), index_(tether::MapOps::FirstIndex(map_.get())) {}
 
   Any operator()(int64_t command) const {
     const MapBaseObj* map = map_.get();
@@ -120,6 +126,16 @@ class MapCursor {
   }
 
  private:
+  // Where the map may change at any time, a copy: a call of this holds no lock.
+  static ObjectPtr<MapBaseObj> MapToWalk(const MapBaseObj* map) {
+    ObjectPtr<Object> copy;
+    if (tether::MayChangeAnyTime() && map->type_index() == TypeIndex::kTVMFFIDict) {
+      copy = tether::MapOps::Copy(map);
+      map = static_cast<const MapBaseObj*>(copy.get());
+    }
+    return details::ObjectUnsafe::ObjectPtrFromUnowned<MapBaseObj>(const_cast<MapBaseObj*>(map));
+  }
+
   ObjectPtr<MapBaseObj> map_;
   mutable uint64_t index_;
 };
@@ -166,6 +182,7 @@ class DeviceFinder {
  private:
   struct Frame {
     const Object* container;
+    const Object* content;
     uint64_t index;
   };
 
@@ -179,10 +196,10 @@ class DeviceFinder {
   // The next value of a container, or null.
   static const Any* Next(Frame* frame) {
     if (IsSequence(frame->container->type_index())) {
-      const auto* seq = static_cast<const SeqBaseObj*>(frame->container);
+      const auto* seq = static_cast<const SeqBaseObj*>(frame->content);
       return frame->index < seq->size() ? seq->begin() + frame->index++ : nullptr;
     }
-    const auto* map = static_cast<const MapBaseObj*>(frame->container);
+    const auto* map = static_cast<const MapBaseObj*>(frame->content);
     if (!tether::MapOps::IsOccupied(map, frame->index)) return nullptr;
     const Any* value = &tether::MapOps::Entry(map, frame->index)->second;
     frame->index = tether::MapOps::NextIndex(map, frame->index);
@@ -201,15 +218,18 @@ class DeviceFinder {
     const bool is_root = stack_.empty() && seen_.empty();
     if (!is_root && !seen_.insert(container).second) return false;
     if (!stack_.empty() && stack_.front().container == container) return false;
-    uint64_t first = 0;
     if (IsMap(type_index)) {
-      first = tether::MapOps::FirstIndex(static_cast<const MapBaseObj*>(container));
+      const MapBaseObj* map = views_.Of(static_cast<const MapBaseObj*>(container));
+      stack_.push_back(Frame{container, map, tether::MapOps::FirstIndex(map)});
+    } else {
+      stack_.push_back(
+          Frame{container, views_.Of(static_cast<const SeqBaseObj*>(container)), 0});
     }
-    stack_.push_back(Frame{container, first});
     return false;
   }
 
   DLDevice found_{kDLCPU, 0};
+  tether::Views views_;
   std::vector<Frame> stack_;
   std::unordered_set<const Object*> seen_;
 };

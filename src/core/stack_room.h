@@ -26,21 +26,31 @@ struct StackReserve {
 };
 inline thread_local StackReserve stack_reserve = {0, 0};
 
-TVM_FFI_NO_INLINE inline StackReserve FindStackReserve() {
-  constexpr size_t kReserve = 128 * 1024;
+/*! \brief The stack of the calling thread; size 0 where that is not known. */
+struct StackBounds {
+  uintptr_t lowest;
+  size_t size;
+};
+inline StackBounds FindStackBounds() {
   void* lowest = nullptr;
   size_t size = 0;
 #if defined(__linux__)
   pthread_attr_t attributes;
-  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {1, 0};
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {0, 0};
   if (pthread_attr_getstack(&attributes, &lowest, &size) != 0) size = 0;
   pthread_attr_destroy(&attributes);
 #elif defined(__APPLE__)
   size = pthread_get_stacksize_np(pthread_self());
   lowest = static_cast<char*>(pthread_get_stackaddr_np(pthread_self())) - size;
 #endif
-  if (size == 0) return {1, 0};
-  return {reinterpret_cast<uintptr_t>(lowest), std::min(kReserve, size / 2)};
+  return {reinterpret_cast<uintptr_t>(lowest), size};
+}
+
+TVM_FFI_NO_INLINE inline StackReserve FindStackReserve() {
+  constexpr size_t kReserve = 128 * 1024;
+  StackBounds stack = FindStackBounds();
+  if (stack.size == 0) return {1, 0};
+  return {stack.lowest, std::min(kReserve, stack.size / 2)};
 }
 
 /*! \brief Never true on a stack that is not the thread's own, such as a coroutine's. */

@@ -39,7 +39,9 @@ ObjectRef ShallowCopy(const Any& source) {
   bool copyable = copier != nullptr;
   TVM_FFI_ICHECK(copyable) << "Cannot deep copy object of type \"" << TypeKeyOf(source.type_index())
                            << "\" because it is not copy-constructible";
-  return copier.cast<Function>()(source).cast<ObjectRef>();
+  Function copy = copier.cast<Function>();
+  ObjectLock lock(ObjectOf(source), /*may_run_user_code=*/true);
+  return copy(source).cast<ObjectRef>();
 }
 
 struct CopyFrame {

@@ -64,10 +64,11 @@ class JSONWriter {
         WriteString(value);
         return;
       case kTVMFFIList: {
-        bool& is_open = open_lists_[ObjectOf(value)];
+        const SeqBaseObj* list = views_.Of(static_cast<const SeqBaseObj*>(ObjectOf(value)));
+        bool& is_open = open_lists_[list];
         if (is_open) TVM_FFI_THROW(ValueError) << "Cycle detected: List contains itself";
         is_open = true;
-        OpenSequence(static_cast<const SeqBaseObj*>(ObjectOf(value)));
+        OpenSequence(list);
         return;
       }
       case kTVMFFIArray:
@@ -169,6 +170,7 @@ class JSONWriter {
 
   int indent_;
   std::string out_;
+  Views views_;
   std::vector<Open> open_;
   AddressMap<const Object*, bool> open_lists_;
 };

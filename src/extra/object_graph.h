@@ -37,6 +37,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/object_lock.h"
 #include "core/stack_room.h"
 
 namespace tvm {
@@ -88,13 +89,21 @@ inline void MakeRoom(size_t count, std::vector<Child>* out) {
     out->reserve(std::max(needed, out->capacity() + out->capacity() / 2));
 }
 
+/*! \brief The value of a field, also while other threads change it. */
+inline Any ReadField(const TVMFFIFieldInfo* field, const Object* object) {
+  ObjectLock lock(object);
+  return reflection::FieldGetter(field)(object);
+}
+
 /*!
  * \brief Appends the children of an object: elements; key, value, key, value...; or the reflected
  * fields without any of `skip_flags`, ancestors first.
  *
- * Copying them out makes a walk immune to user hooks that change a List or a Dict under its feet.
+ * Copying them out makes a walk immune to user hooks that change a List or a Dict under its feet,
+ * and, under the object's lock, to other threads that do.
  */
 inline void AppendChildren(const Object* node, int64_t skip_flags, std::vector<Child>* out) {
+  ObjectLock lock(node);
   switch (KindOfNode(node->type_index())) {
     case NodeKind::kSequence: {
       // Both sequences have the layout of SeqBaseObj, both mappings that of MapBaseObj.

@@ -274,8 +274,8 @@ class CompareWalk {
     int result = 0;
     switch (kind) {
       case NodeKind::kSequence: {
-        const auto* lhs = static_cast<const SeqBaseObj*>(key.first);
-        const auto* rhs = static_cast<const SeqBaseObj*>(key.second);
+        const SeqBaseObj* lhs = views_.Of(static_cast<const SeqBaseObj*>(key.first));
+        const SeqBaseObj* rhs = views_.Of(static_cast<const SeqBaseObj*>(key.second));
         tail = Sign(lhs->size(), rhs->size());
         if (tail != 0 && equality_only_) return tail;
         size_t common = std::min(lhs->size(), rhs->size());
@@ -285,16 +285,16 @@ class CompareWalk {
         break;
       }
       case NodeKind::kMapping:
-        result = AddValues(first, *static_cast<const MapBaseObj*>(key.first),
-                           *static_cast<const MapBaseObj*>(key.second));
+        result = AddValues(first, *views_.Of(static_cast<const MapBaseObj*>(key.first)),
+                           *views_.Of(static_cast<const MapBaseObj*>(key.second)));
         if (result != 0 && !equality_only_) ThrowMappingOrder();
         break;
       case NodeKind::kFields:
         reflection::ForEachFieldInfoWithEarlyStop(
             TVMFFIGetTypeInfo(key.first->type_index()), [&](const TVMFFIFieldInfo* field) {
               if (field->flags & kTVMFFIFieldFlagBitMaskCompareOff) return false;
-              reflection::FieldGetter get(field);
-              result = AddParts(first, get(key.first), get(key.second));
+              result =
+                  AddParts(first, ReadField(field, key.first), ReadField(field, key.second));
               return result != 0;
             });
         break;
@@ -330,6 +330,7 @@ class CompareWalk {
   }
 
   bool equality_only_;
+  Views views_;
   std::vector<Frame> frames_;
   std::vector<Pair> pairs_;
   AddressMap<Key, PairState> states_;

@@ -109,7 +109,8 @@ inline TVMFFIByteArray RequireHostContent(const DLTensor& tensor, const char* ve
  * \brief A value on its way through a walk, borrowed from its owner where that is possible.
  *
  * A walk only reads, so what it borrows stays where it is, until user code gets to run. Before that
- * the walk has to Own everything it is going to look at again.
+ * the walk has to Own everything it is going to look at again. Where other threads change things
+ * meanwhile (MayChangeAnyTime) it does so from the start, and looks at containers through Views.
  */
 class Part {
  public:
@@ -136,6 +137,7 @@ class Part {
   Part(const TVMFFIFieldInfo* field, const Object* object) {
     void* address = FieldAddress(object, field);
     bool is_plain = (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0;
+    ObjectLock lock(object);
     if (is_plain && field->field_static_type_index == kTVMFFIAny) {
       cell_ = *static_cast<const TVMFFIAny*>(address);
     } else if (is_plain && field->field_static_type_index == kTVMFFIInt && field->size == 8) {
@@ -148,6 +150,7 @@ class Part {
       TVM_FFI_CHECK_SAFE_CALL(field->getter(address, &cell_));
       is_owned_ = cell_.type_index >= kTVMFFIStaticObjectBegin;
     }
+    if (MayChangeAnyTime()) Own();
   }
 
   /*! \brief Becomes another value, borrowed. Only a part that owns nothing may: letting go of a value

@@ -74,6 +74,7 @@ class StructuralComparer {
       : root_region_(map_free_vars ? kTVMFFIDefRegionKindRecursive : kTVMFFIDefRegionKindNone),
         skip_tensor_content_(skip_tensor_content),
         trace_path_(trace_path),
+        is_owning_(MayChangeAnyTime()),
         types_(Hooks()) {}
 
   bool Run(const Any& lhs, const Any& rhs) {
@@ -273,7 +274,7 @@ class StructuralComparer {
   }
 
   // Hooks may change a Dict, which a walk over its own entries would not survive.
-  static void KeepEntries(PairFrame* frame) {
+  void KeepEntries(PairFrame* frame) {
     if (frame->lhs.type_index() != kTVMFFIDict) return;
     const MapBaseObj* dict = MapOf(frame->lhs.cell());
     frame->dict_copy = ObjectRef(MapOps::Copy(dict));
@@ -282,7 +283,7 @@ class StructuralComparer {
     frame->progress.entry = entry;
   }
 
-  static const MapBaseObj* EntriesOf(const PairFrame& frame) {
+  const MapBaseObj* EntriesOf(const PairFrame& frame) {
     if (!frame.dict_copy.defined()) return MapOf(frame.lhs.cell());
     return static_cast<const MapBaseObj*>(frame.dict_copy.get());
   }
@@ -495,11 +496,11 @@ class StructuralComparer {
     }
   }
 
-  static const SeqBaseObj* SequenceOf(const TVMFFIAny& cell) {
-    return static_cast<const SeqBaseObj*>(Part::Borrowed(cell).object());
+  const SeqBaseObj* SequenceOf(const TVMFFIAny& cell) {
+    return views_.Of(static_cast<const SeqBaseObj*>(Part::Borrowed(cell).object()));
   }
-  static const MapBaseObj* MapOf(const TVMFFIAny& cell) {
-    return static_cast<const MapBaseObj*>(Part::Borrowed(cell).object());
+  const MapBaseObj* MapOf(const TVMFFIAny& cell) {
+    return views_.Of(static_cast<const MapBaseObj*>(Part::Borrowed(cell).object()));
   }
 
   // The key's partner on the other side, if it has one; *bound keeps that alive.
@@ -553,9 +554,10 @@ class StructuralComparer {
   TVMFFIDefRegionKind root_region_;
   bool skip_tensor_content_;
   bool trace_path_;
-  bool is_owning_ = false;
+  bool is_owning_;
   TVMFFIDefRegionKind hook_region_ = kTVMFFIDefRegionKindNone;
   StructuralTypes types_;
+  Views views_;
   InlineStack<PairFrame, 8> frames_;
   // Values, not addresses: a getter may have made them just now, and their addresses must stay
   // taken.

@@ -166,7 +166,7 @@ class StructuralHasher {
   bool VisitSequence(Next* next, uint64_t* hash) {
     static const uint64_t array_hash = TypeKeyHashOf(kTVMFFIArray);
     static const uint64_t list_hash = TypeKeyHashOf(kTVMFFIList);
-    const auto* seq = static_cast<const SeqBaseObj*>(next->value.object());
+    const SeqBaseObj* seq = views_.Of(static_cast<const SeqBaseObj*>(next->value.object()));
     *hash = StableHashCombine(next->value.type_index() == kTVMFFIArray ? array_hash : list_hash,
                               seq->size());
     size_t position = 0;
@@ -267,7 +267,7 @@ class StructuralHasher {
   // whose hash is not known yet, or not unique, have no such order and their values cannot take
   // part.
   bool VisitMap(Next* next, uint64_t* hash) {
-    const auto* map = static_cast<const MapBaseObj*>(next->value.object());
+    const MapBaseObj* map = views_.Of(static_cast<const MapBaseObj*>(next->value.object()));
     *hash = StableHashCombine(TypeKeyHashOf(next->value.type_index()), map->size());
     size_t first = entries_.size();
     for (const auto& [key, value] : *map) {
@@ -364,7 +364,7 @@ class StructuralHasher {
   bool AdvanceIn(HashFrame* top, Next* next) {
     switch (top->node_kind) {
       case NodeKind::kSequence: {
-        const auto* seq = static_cast<const SeqBaseObj*>(top->node.object());
+        const SeqBaseObj* seq = views_.Of(static_cast<const SeqBaseObj*>(top->node.object()));
         if (HashItems(seq, &top->position, &top->hash)) return true;
         next->value.Borrow(CellOf(seq->begin()[top->position - 1]));
         next->region = top->inner_region;
@@ -431,13 +431,14 @@ class StructuralHasher {
 
   TVMFFIDefRegionKind root_region_;
   bool skip_tensor_content_;
-  bool is_owning_ = false;
+  bool is_owning_ = MayChangeAnyTime();
   bool is_in_hook_ = false;
   size_t floor_ = 0;  // frames_ below belong to walks that wait for a hook
   TVMFFIDefRegionKind hook_region_ = kTVMFFIDefRegionKindNone;
   uint32_t free_var_count_ = 0;
   uint32_t dag_node_count_ = 0;
   StructuralTypes types_;
+  Views views_;
   InlineStack<HashFrame, 8> frames_;
   std::vector<Entry> entries_;
   AddressMap<const Object*, uint64_t> done_;

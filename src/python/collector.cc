@@ -38,34 +38,10 @@
 
 namespace tether_py {
 
-InFlight flights{nullptr, 0, &flights, &flights, nullptr};
-SharedCount flight_count;
-
 namespace {
 
 visitproc subtracting_visitor = nullptr;  // learned at import; NULL while unknown
 bool learning = false;
-
-// ---- calls in progress ----
-
-bool Uses(const InFlight* flight, TVMFFIObject* h) {
-  for (int32_t i = 0; i < flight->num_args; ++i) {
-    const TVMFFIAny& arg = flight->args[i];
-    if (arg.type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin && arg.v_obj == h) return true;
-  }
-  return false;
-}
-
-bool IsAnyInFlight() { return flights.next != &flights || flight_count.Get() != 0; }
-
-bool IsInFlight(TVMFFIObject* h) {
-  // Threads that came back too late died with their flights, whose memory is gone.
-  if (IsFinalizing()) return true;
-  for (InFlight* f = flights.next; f != &flights; f = f->next) {
-    if (Uses(f, h)) return true;
-  }
-  return false;
-}
 
 // ---- edges ----
 
@@ -158,7 +134,7 @@ void HideShown() {
 // Whether a shared object may be looked into now. Where the visitor is not known, nothing counts
 // the references that are not found.
 bool LooksIntoShared(TVMFFIObject* h) {
-  return Runtime::collecting && subtracting_visitor != nullptr && !IsAnyInFlight() &&
+  return Runtime::collecting && subtracting_visitor != nullptr && !CallArguments::IsAnyDetached() &&
          !HasWeakReferences(h) && CanBeEmptied(h->type_index);
 }
 
@@ -287,7 +263,7 @@ class EdgeWalk {
   std::vector<TVMFFIObject*> pending_;
 };
 
-bool LooksInto(TVMFFIObject* h) { return IsSoleOwned(h) ? !IsInFlight(h) : LooksIntoShared(h); }
+bool LooksInto(TVMFFIObject* h) { return IsSoleOwned(h) ? !CallArguments::IsAnyBorrowing(h) : LooksIntoShared(h); }
 
 // Counts the references to the object of a dormant wrapper, and holds it while it is looked into.
 // NULL if it is not to be looked into.
@@ -323,7 +299,7 @@ PyObject* OnCollection(PyObject*, PyObject* args) {
     ForgetUnusedFrames();
     Runtime::collecting = true;
     collection.is_full = IsFull(info);
-    if (collection.is_full && !IsAnyInFlight()) ShowHidden();
+    if (collection.is_full && !CallArguments::IsAnyDetached()) ShowHidden();
     Py_RETURN_NONE;
   }
   ReleaseGuards();
@@ -398,32 +374,6 @@ void BreakRing(PyObject* self) {
   Engine::AddStrong(h);
   Empty(h);
   Engine::DropStrong(h);
-}
-
-void EnterFlightAmongOthers(InFlight* flight) {
-  if (TVM_FFI_PREDICT_FALSE(IsFinalizing())) {  // alone, and the list is not to be touched
-    flight->prev = flight->next = flight;
-    return;
-  }
-  flight->prev = &flights;
-  flight->next = flights.next;
-  flights.next->prev = flight;
-  flights.next = flight;
-}
-
-void DropPins(InFlight* flight) {
-  for (TVMFFIObject* h : *flight->pins) Engine::DropStrong(h);
-  delete flight->pins;
-}
-
-void PinInFlight(TVMFFIObject* h) {
-  if (IsFinalizing()) return;
-  for (InFlight* f = flights.next; f != &flights; f = f->next) {
-    if (!Uses(f, h)) continue;
-    if (f->pins == nullptr) f->pins = new std::vector<TVMFFIObject*>();
-    f->pins->push_back(h);
-    Engine::AddStrong(h);
-  }
 }
 
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {

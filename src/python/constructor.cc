@@ -100,7 +100,7 @@ PyObject* ConstructFrom(Constructor* constructor, PyObject* const* args, Py_ssiz
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
-    Arguments converted;
+    CallArguments converted;
     if (!converted.AddAll(args, nargs)) return nullptr;
     if (int code = CallDirectly(constructor->func, &converted, &result)) return RaiseFromCall(code);
     AfterSuccess();
@@ -115,7 +115,7 @@ PyObject* ConstructFrom(Constructor* constructor, PyObject* const* args, Py_ssiz
     Engine::DropStrong(result.v_obj);
     return nullptr;
   }
-  BindNew(w, result.v_obj);
+  BindNew(w, result.v_obj);  // a new one takes it
   return AsObject(w);
 }
 

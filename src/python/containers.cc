@@ -294,19 +294,22 @@ PyObject* KeyErrorFor(PyObject* key) {
   return nullptr;
 }
 
+// Whether hashing a key, or comparing it with others of its type, may run Python code.
+bool MayRunHook(const TVMFFIAny& key) { return key.type_index > TypeIndex::kTVMFFIBytes; }
+
 // Calls found(value cell) or missing().
 template <typename Found, typename Missing>
 PyObject* MapLookup(PyObject* self, PyObject* key, const Found& found, const Missing& missing) {
   return Guarded([&]() -> PyObject* {
-    Arguments args;
+    Conversion args;
     if (!args.Add(key)) return CannotBeElement(key) ? missing() : nullptr;
     CriticalSection section(self);
     ffi::MapBaseObj* map = UseMap(self);
     if (map == nullptr) return nullptr;
     // The hooks of an object are user code and may take the map away from its wrapper.
-    ffi::ObjectPtr<ffi::Object> hold;
-    if (args.data()->type_index > TypeIndex::kTVMFFIBytes) {
-      hold = Hold(ffi::details::ObjectUnsafe::GetHeader(map));
+    if (TVM_FFI_PREDICT_FALSE(MayRunHook(*args.data()))) {
+      args.Hold(ffi::details::ObjectUnsafe::GetHeader(map));
+      args.Hold(args.data()->v_obj);
     }
     // A view has the layout of an owned value and is only looked at.
     const ffi::Any& wanted = *reinterpret_cast<const ffi::Any*>(args.data());
@@ -491,19 +494,15 @@ PyObject* DictPop(PyObject* self, PyObject* args) {
 // Array(iterable) and List(iterable). A failure leaves an empty object.
 PyObject* SeqFill(PyObject* self, PyObject* items, bool is_list) {
   return Guarded([&]() -> PyObject* {
-    Wrapper* w = AsWrapper(self);
-    // What the wrapper held lives until the new object exists: the two never share an address.
-    ffi::ObjectPtr<ffi::Object> before;
-    if (TVMFFIObject* h = Engine::Use(w)) before = Hold(h);
-    Engine::Discard(w);
-    Arguments inside;
+    ffi::ObjectPtr<ffi::Object> before = TakeBefore(AsWrapper(self));
+    Conversion inside;
     ffi::Array<ffi::Any> array(ffi::UnsafeInit{});
     if (!ArrayFromItems(items, &array, &inside)) return nullptr;
     ffi::ObjectRef filled = array;
     if (is_list) filled = ffi::List<ffi::Any>(array.begin(), array.end());
     array = ffi::Array<ffi::Any>(ffi::UnsafeInit{});
-    Engine::Discard(w);  // converting may have run Python code that filled it
-    BindNew(w, ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(filled)));
+    TVMFFIObject* h = ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(filled));
+    if (!BindNew(AsWrapper(self), h)) return nullptr;
     Py_RETURN_NONE;
   });
 }

@@ -54,24 +54,24 @@ struct CallContext {
   }
 };
 
-// Arguments of one call as borrowed values, and what must live until it returns.
+// Arguments of one call as borrowed values, and what must live until it returns. One of the two
+// classes that derive from it.
 class Arguments {
  public:
   Arguments() = default;
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
-  ~Arguments() {
-    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGo();
-  }
-  // At once, where the call has succeeded: no exception is pending, and this thread is attached.
-  void LetGoAfterSuccess() {
-    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGoOfAll();
-  }
 
   // False with an error set.
   bool Reserve(Py_ssize_t n) { return TVM_FFI_PREDICT_TRUE(n <= capacity_) || ReserveMore(n); }
   bool Add(PyObject* arg);
   bool AddAll(PyObject* const* args, Py_ssize_t n);
+  void AddPointer(void* pointer) {
+    TVMFFIAny* out = &data_[size_++];
+    out->type_index = ffi::TypeIndex::kTVMFFIOpaquePtr;
+    out->zero_padding = 0;
+    out->v_ptr = pointer;
+  }
   TVMFFIAny* data() { return data_; }
   int32_t size() const { return size_; }
 
@@ -94,11 +94,16 @@ class Arguments {
     if (owned.type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin) Keep(owned.v_obj);
   }
   void Keep(Ref obj);
+  void Hold(TVMFFIObject* h) {
+    Engine::AddStrong(h);
+    Keep(h);
+  }
   // A slot the callee may take `w`'s object from; what it leaves goes back to `w`. NULL with an
   // error set.
   TVMFFIObject** MoveOut(Wrapper* w);
 
- private:
+ protected:
+  ~Arguments() = default;
   struct Moved {
     TVMFFIObject* object;
     Ref wrapper;
@@ -131,10 +136,69 @@ class Arguments {
   int32_t capacity_ = kInline;
   int32_t size_ = 0;
   int32_t num_kept_ = 0;
+  int32_t is_detached_ = 0;  // of a call that has let go of the GIL
   Rest* rest_ = nullptr;
   CallContext* context_ = nullptr;
   TVMFFIObject* kept_[kInlineKept];
   CallContext context_storage_;
+};
+
+// Of a conversion outside of a call, whose result is owned before any other Python code may run.
+class Conversion final : public Arguments {
+ public:
+  ~Conversion() {
+    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGo();
+  }
+};
+
+// Of a call; see "where user code may run" (wrapper.h). The list of calls is in here, on the stacks
+// of their threads: calls end in the order of a stack, but for those of other threads. With the GIL
+// only.
+class CallArguments final : public Arguments {
+ public:
+  CallArguments() {
+    if (kFreeThreaded) return;
+    outer_ = innermost_;
+    innermost_ = this;
+  }
+  ~CallArguments() {
+    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGo();
+    if (kFreeThreaded) return;
+    if (TVM_FFI_PREDICT_TRUE(innermost_ == this)) {
+      innermost_ = outer_;
+    } else {
+      LeaveFromWithin();
+    }
+  }
+  // At once, where the call has succeeded: no exception is pending, and this thread is attached.
+  void LetGoAfterSuccess() {
+    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGoOfAll();
+  }
+
+  // While the call has let go of the GIL.
+  void SetDetached(bool detached) {
+    if (kFreeThreaded) {
+      num_detached_.Add(detached ? 1 : -1);
+    } else {
+      is_detached_ = detached;
+    }
+  }
+  static bool IsAnyDetached();
+  // Whether a call has h as an argument.
+  static bool IsAnyBorrowing(TVMFFIObject* h);
+  // Gives those calls a reference.
+  static void HoldForAll(TVMFFIObject* h);
+  static void ForgetOtherThreads();
+
+ private:
+  template <typename F>
+  static CallArguments* Find(F&& f);
+  bool Borrows(TVMFFIObject* h) const;
+  void LeaveFromWithin();
+
+  static inline CallArguments* innermost_ = nullptr;
+  static inline SharedCount num_detached_;  // without the GIL
+  CallArguments* outer_;
 };
 
 // Converts a value of the type it is for. False with an error set.
@@ -193,14 +257,19 @@ inline bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
                                                               : ToAnySlow(obj, out, args);
 }
 
-// The same, with the most frequent kind of argument handled in line.
-inline bool ToAnyInline(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+// The most frequent kind of argument. False if it is of another kind.
+inline bool ToCompactInt(PyObject* obj, TVMFFIAny* out) {
   int64_t value;
-  if (!PyLong_CheckExact(obj) || !LoadCompactInt(obj, &value)) return ToAny(obj, out, args);
+  if (!PyLong_CheckExact(obj) || !LoadCompactInt(obj, &value)) return false;
   out->type_index = ffi::TypeIndex::kTVMFFIInt;
   out->zero_padding = 0;
   out->v_int64 = value;
   return true;
+}
+
+// ToAny with that handled in line.
+inline bool ToAnyInline(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return ToCompactInt(obj, out) || ToAny(obj, out, args);
 }
 
 inline bool Arguments::Add(PyObject* arg) {
@@ -213,14 +282,16 @@ inline bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
   if (!Reserve(n)) return false;
   TVMFFIAny* out = data_;
   for (Py_ssize_t i = 0; i < n; ++i) {
-    if (TVM_FFI_PREDICT_FALSE(!ToAnyInline(args[i], out + i, this))) return false;
+    if (ToCompactInt(args[i], out + i)) continue;
+    size_ = static_cast<int32_t>(i);  // what is there so far must not go away meanwhile
+    if (TVM_FFI_PREDICT_FALSE(!ToAny(args[i], out + i, this))) return false;
   }
   size_ = static_cast<int32_t>(n);
   return true;
 }
 
-// The object of a wrapper. With the GIL it is borrowed; without it another thread may move it away
-// meanwhile, so `args` gets a reference.
+// The object of a wrapper. With the GIL it is borrowed, and TakeHandle sees to the call that did;
+// without it another thread may move it away at any time, so `args` gets a reference.
 inline bool StoreWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   TVMFFIObject* h = kFreeThreaded ? HoldHandle(AsWrapper(obj)) : UseHandle(AsWrapper(obj));
   if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;

@@ -94,8 +94,7 @@ int InitError(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyErr_NoMemory();
     return -1;
   }
-  BindNew(AsWrapper(self), static_cast<TVMFFIObject*>(handle));
-  return 0;
+  return BindNew(AsWrapper(self), static_cast<TVMFFIObject*>(handle)) ? 0 : -1;
 }
 
 // The exception that a RaisedException carries, or one made for the error.

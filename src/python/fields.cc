@@ -144,25 +144,23 @@ TVM_FFI_NO_INLINE PyObject* Read(const Field& field, PyObject* obj) {
 }
 
 int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
-  Arguments args;
-  TVMFFIAny converted[2];
-  if (!ToAnyInline(value, &converted[1], &args)) return -1;
-  // Only now: the conversion may have run Python code that moved the object.
+  CallArguments args;
+  args.AddPointer(nullptr);  // the field's address; not known yet
+  if (!args.Add(value)) return -1;
+  TVMFFIAny* converted = args.data();
+  // Only now: the conversion may have run Python code that moved the object. What is assigned, and
+  // what that lets go of, may run more.
+  ffi::ObjectPtr<ffi::Object> held;
   CriticalSection section(obj);
   char* address = FieldAddress(field, obj);
   if (address == nullptr) return -1;
+  held = ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(UseHandle(AsWrapper(obj)));
   int code;
   if ((field.info.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) != 0) {
-    // It may run Python code in turn.
-    TVMFFIObject* h = UseHandle(AsWrapper(obj));
-    Engine::AddStrong(h);
-    converted[0].type_index = TypeIndex::kTVMFFIOpaquePtr;
-    converted[0].zero_padding = 0;
     converted[0].v_ptr = address;
     TVMFFIAny result;
     tie::StoreNone(&result);
     code = TVMFFIFunctionCall(field.info.setter, converted, 2, &result);
-    Engine::DropStrong(h);
   } else {
     code = reinterpret_cast<TVMFFIFieldSetter>(field.info.setter)(address, &converted[1]);
   }

@@ -160,7 +160,7 @@ class PyCallback : public ffi::FunctionObj {
   }
 
   TVM_FFI_NO_INLINE static bool StoreAnyResult(PyObject* value, TVMFFIAny* result) {
-    Arguments owned;
+    Conversion owned;
     TVMFFIAny view;
     if (!ToAnyInline(value, &view, &owned)) return false;
     if (view.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
@@ -220,6 +220,7 @@ bool SetCallable(PyObject* callable, TVMFFIAny* out, Arguments* args) {
 }
 
 void Arguments::LetGoOfAll() {
+  size_ = 0;  // what dies may run code that moves an argument; nothing is added here any more
   while (num_kept_ > 0) {
     TVMFFIObject* h = kept_[--num_kept_];
     if (h != nullptr && !PyCallback::Recycle(h)) Engine::DropStrong(h);
@@ -231,24 +232,22 @@ void Arguments::LetGoOfAll() {
 
 namespace {
 
-int CallWithoutGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
+int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
   UnwindStop stop;
-  // While the GIL is away the collector must not look into the arguments, nor another thread free
-  // them.
-  InFlight flight{args->data(), args->size(), nullptr, nullptr, nullptr};
-  EnterFlight(&flight);
+  args->SetDetached(true);
   PyThreadState* state = PyEval_SaveThread();
   int code = CallDirectly(func, args, result);
   RestoreThread(state);
-  LeaveFlight(&flight);
+  args->SetDetached(false);
   return code;
 }
 
 // A function that keeps the GIL has its arguments to itself. Without one their critical sections
-// give it that, for the first two, which is what a change of a container or a comparison needs.
+// give it that, for the first two, which is what a change of a container needs. The library's walks
+// lock one object after the other (core/object_lock.h), and would have to wait for themselves.
 int CallKeepingGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result, PyObject* const* objects,
-                   Py_ssize_t nargs) {
-  if (kFreeThreaded && nargs > 0 && IsWrapper(objects[0])) {
+                   Py_ssize_t nargs, bool walks) {
+  if (kFreeThreaded && !walks && nargs > 0 && IsWrapper(objects[0])) {
     bool two = nargs > 1 && IsWrapper(objects[1]);
     CriticalSection2 sections(objects[0], objects[two ? 1 : 0]);
     return CallDirectly(func, args, result);
@@ -296,13 +295,14 @@ class CallEnvironment {
 
 // A call with tensors of a framework among its arguments.
 TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* args,
-                                          Arguments* converted, bool release_gil) {
+                                          CallArguments* converted, bool release_gil,
+                                          bool walks) {
   TVMFFIAny result;
   tie::StoreNone(&result);
   CallEnvironment environment(*converted->context());
   if (!environment.Enter()) return nullptr;
   int code = release_gil ? CallWithoutGIL(func, converted, &result)
-                         : CallKeepingGIL(func, converted, &result, args, converted->size());
+                         : CallKeepingGIL(func, converted, &result, args, converted->size(), walks);
   bool left = environment.Leave();
   if (code != 0) {
     if (!left) PyErr_Clear();  // the failure of the call says more
@@ -320,17 +320,17 @@ TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* a
 
 // Calls and converts; `release_gil` around the C++ part.
 TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssize_t nargs,
-                                      bool release_gil) {
+                                      bool release_gil, bool walks) {
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
-    Arguments converted;
+    CallArguments converted;
     if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs))) return nullptr;
     if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
-      return CallInContext(func, args, &converted, release_gil);
+      return CallInContext(func, args, &converted, release_gil, walks);
     }
     int code = release_gil ? CallWithoutGIL(func, &converted, &result)
-                           : CallKeepingGIL(func, &converted, &result, args, nargs);
+                           : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
     if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code);
     AfterSuccess();
     if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
@@ -353,7 +353,7 @@ PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObj
     return PyErr_Format(PyExc_TypeError, "%s object does not hold an ffi.Function",
                         Py_TYPE(self)->tp_name);
   }
-  return CallFunction(func, args, PyVectorcall_NARGS(nargsf), w->release_gil);
+  return CallFunction(func, args, PyVectorcall_NARGS(nargsf), w->release_gil, w->walks);
 }
 
 PyObject* GetReleaseGil(PyObject* self, void*) {
@@ -560,6 +560,15 @@ bool LooksIntoArguments(std::string_view name) {
   return name.substr(0, 4) == "ffi." && name.substr(4, 6) != "Module";
 }
 
+bool WalksThroughArguments(std::string_view name) {
+  for (std::string_view walk :
+       {"DeepCopy", "GetFirstStructuralMismatch", "Recursive", "ReprPrint", "StructuralEqual",
+        "StructuralHash", "StructuralKey", "StructuralWalk", "ToJSONGraph", "json.Stringify"}) {
+    if (name.substr(4, walk.size()) == walk) return true;
+  }
+  return false;
+}
+
 // The wrapper of a global function; a new one starts as its registration says.
 PyObject* WrapGlobal(TVMFFIObject* h, PyObject* name) {
   static const auto* get_metadata =
@@ -574,7 +583,9 @@ PyObject* WrapGlobal(TVMFFIObject* h, PyObject* name) {
     TVMFFIByteArray bytes;
     if (!Utf8(name, &bytes)) return nullptr;
     if (LooksIntoArguments({bytes.data, bytes.size})) {
-      reinterpret_cast<FunctionWrapper*>(function.get())->release_gil = false;
+      auto* w = reinterpret_cast<FunctionWrapper*>(function.get());
+      w->release_gil = false;
+      w->walks = WalksThroughArguments({bytes.data, bytes.size});
     }
     auto metadata = (*get_metadata)(ffi::String(bytes.data, bytes.size)).cast<ffi::String>();
     ReadMetadata(function.get(), std::string_view(metadata.data(), metadata.size()));
@@ -690,19 +701,13 @@ PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssiz
                         "__init_handle_by_constructor__ expects an ffi.Function first");
   }
   Wrapper* w = AsWrapper(self);
-  // A failed construction leaves an empty object, also when there was one before. That one lives on
-  // until the new one exists, so the two never have one address.
-  ffi::ObjectPtr<ffi::Object> before;
-  {
-    CriticalSection section(self);
-    before = ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(TakeHandle(w));
-  }
+  ffi::ObjectPtr<ffi::Object> before = TakeBefore(w);
   TVMFFIObject* func = UseHandle(AsWrapper(args[0]));
   if (func == nullptr) return nullptr;
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
-    Arguments converted;
+    CallArguments converted;
     if (!converted.AddAll(args + 1, nargs - 1)) return nullptr;
     if (int code = TVMFFIFunctionCall(func, converted.data(), converted.size(), &result)) {
       return RaiseFromCall(code);
@@ -712,7 +717,7 @@ PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssiz
     return PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
                         Py_TYPE(self)->tp_name);
   }
-  BindNew(w, result.v_obj);
+  if (!BindNew(w, result.v_obj)) return nullptr;
   Py_RETURN_NONE;
 }
 

@@ -52,7 +52,7 @@ PyObject* RegisterField(PyObject*, PyObject* args) {
   info.alignment = alignment;
   info.offset = offset;
   info.field_static_type_index = static_index;
-  Arguments converted;
+  Conversion converted;
   if ((flags & kTVMFFIFieldFlagBitMaskHasDefault) != 0) {
     if (!converted.Add(default_value)) return nullptr;
     info.default_value_or_factory = *converted.data();

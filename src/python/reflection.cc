@@ -170,7 +170,7 @@ PyObject* RegisterTypeAttr(PyObject*, PyObject* args) {
   PyObject *name, *value;
   if (!PyArg_ParseTuple(args, "iUO", &index, &name, &value)) return nullptr;
   TVMFFIByteArray bytes;
-  Arguments converted;
+  Conversion converted;
   if (!Utf8(name, &bytes) || !converted.Add(value)) return nullptr;
   if (int code = TVMFFITypeRegisterAttr(index, &bytes, converted.data()))
     return RaiseFromCall(code);
@@ -183,7 +183,7 @@ PyObject* RegisterTypeMethod(PyObject*, PyObject* args) {
   PyObject *name, *func, *metadata;
   if (!PyArg_ParseTuple(args, "iUOLU", &index, &name, &func, &flags, &metadata)) return nullptr;
   TVMFFIMethodInfo info{};
-  Arguments converted;
+  Conversion converted;
   if (!Utf8(name, &info.name) || !Utf8(metadata, &info.metadata) || !converted.Add(func)) {
     return nullptr;
   }

@@ -300,8 +300,8 @@ PyObject* ShapeTuple(PyObject*, PyObject* obj) {
   if (!IsWrapper(obj)) {
     return PyErr_Format(PyExc_TypeError, "expected an ffi.Shape, got %s", Py_TYPE(obj)->tp_name);
   }
-  CriticalSection section(obj);
-  TVMFFIObject* h = UseHandle(AsWrapper(obj));
+  Using held(AsWrapper(obj));
+  TVMFFIObject* h = held.get();
   if (h == nullptr) return nullptr;
   if (h->type_index != TypeIndex::kTVMFFIShape) {
     return PyErr_Format(PyExc_TypeError, "expected an ffi.Shape, got `%s`",
@@ -445,12 +445,13 @@ TensorUse::TensorUse(PyObject* self) : section_(self), tensor_(ViewOf(self)) {
   }
   object_ = h;
   tensor_ = TVMFFITensorGetDLTensorPtr(h);
-  // A critical section is let go where the thread waits for anything.
-  if (kFreeThreaded) Engine::AddStrong(h);
+  // An allocation may start a collection, which runs Python code. A critical section is let go
+  // where the thread waits for anything.
+  Engine::AddStrong(h);
 }
 
 TensorUse::~TensorUse() {
-  if (kFreeThreaded && object_ != nullptr) Engine::DropStrong(object_);
+  if (object_ != nullptr) Engine::DropStrong(object_);
 }
 
 bool CanBeExported(const TensorUse& t) {

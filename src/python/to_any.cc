@@ -77,6 +77,62 @@ TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
   return &moved.back()->object;
 }
 
+// ---- calls in progress ----
+
+// The first call for which f(call) is true, or NULL. Not while the interpreter ends: threads that it
+// ended left their calls on the list, whose memory is gone.
+template <typename F>
+CallArguments* CallArguments::Find(F&& f) {
+  CallArguments* call = innermost_;
+  while (call != nullptr && !f(call)) call = call->outer_;
+  return call;
+}
+
+bool CallArguments::Borrows(TVMFFIObject* h) const {
+  for (int32_t i = 0; i < size_; ++i) {
+    const TVMFFIAny& arg = data_[i];
+    if (arg.type_index >= TypeIndex::kTVMFFIStaticObjectBegin && arg.v_obj == h) return true;
+  }
+  return false;
+}
+
+void CallArguments::LeaveFromWithin() {
+  if (IsFinalizing()) return;
+  CallArguments* inner = Find([this](CallArguments* call) { return call->outer_ == this; });
+  if (inner != nullptr) inner->outer_ = outer_;
+}
+
+void CallArguments::HoldForAll(TVMFFIObject* h) {
+  if (IsFinalizing()) return;
+  Find([h](CallArguments* call) {
+    if (call->Borrows(h)) call->Hold(h);
+    return false;
+  });
+}
+
+bool CallArguments::IsAnyBorrowing(TVMFFIObject* h) {
+  return IsFinalizing() || Find([h](CallArguments* call) { return call->Borrows(h); }) != nullptr;
+}
+
+bool CallArguments::IsAnyDetached() {
+  if (kFreeThreaded) return num_detached_.Get() != 0;
+  return IsFinalizing() || Find([](CallArguments* call) { return call->is_detached_ != 0; });
+}
+
+// Threads that a fork leaves behind leave their calls on the list, and their stacks are used again.
+void CallArguments::ForgetOtherThreads() {
+  ffi::tether::StackBounds stack = ffi::tether::FindStackBounds();
+  CallArguments** link = &innermost_;
+  while (CallArguments* call = *link) {
+    bool is_mine = reinterpret_cast<uintptr_t>(call) - stack.lowest < stack.size;
+    if (is_mine) {
+      link = &call->outer_;
+    } else {
+      *link = call->outer_;
+    }
+  }
+}
+
 // ---- one setter per kind of value ----
 
 bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
@@ -277,7 +333,7 @@ bool SetText(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 bool SetSequence(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   if (!EnterRecursion(" while converting a sequence to an FFI array")) return false;
   bool done = Try([&] {
-    Arguments inside;
+    Conversion inside;
     ffi::Array<ffi::Any> array(ffi::UnsafeInit{});
     if (!ArrayFromItems(obj, &array, &inside)) return false;
     TakeContext(&inside, args);
@@ -293,7 +349,7 @@ bool SetDict(PyObject* obj, TVMFFIAny* out, Arguments* args) {
     Ref items = Ref::Steal(PyDict_Items(obj));
     if (!items) return false;
     ffi::Map<ffi::Any, ffi::Any> map;
-    Arguments inside;
+    Conversion inside;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
       PyObject* pair = PyList_GET_ITEM(items.get(), i);
       ffi::Any key, value;
@@ -638,7 +694,7 @@ bool ArrayFromItems(PyObject* items, ffi::Array<ffi::Any>* out, Arguments* insid
 }
 
 bool ToOwnedAny(PyObject* obj, ffi::Any* out, Arguments* nested_in) {
-  Arguments args;
+  Conversion args;
   TVMFFIAny view;
   if (!ToAny(obj, &view, &args)) return false;
   if (TVM_FFI_PREDICT_FALSE(args.context() != nullptr) && nested_in != nullptr) {
@@ -653,7 +709,7 @@ bool ToOwnedAny(PyObject* obj, ffi::Any* out, Arguments* nested_in) {
 }
 
 PyObject* ConvertToOpaque(PyObject*, PyObject* obj) {
-  Arguments args;
+  Conversion args;
   TVMFFIAny view;
   if (!SetOpaque(obj, &view, &args)) return nullptr;
   // Handed out as itself, not as the value it holds.

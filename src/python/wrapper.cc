@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "convert.h"
+#include "core/object_lock.h"
 #include "fields.h"
 
 namespace tether_py {
@@ -333,21 +335,11 @@ PyObject* WrapBorrowedSlow(TVMFFIObject* h) {
 
 PyObject* WrapOwnedSlow(TVMFFIObject* h) { return AsObject(Engine::Fetch(h, MakeWrapper)); }
 
-void BindNew(Wrapper* w, TVMFFIObject* h) {
-  CriticalSection section(AsObject(w));
-  while (TVM_FFI_PREDICT_FALSE(w->handle.load(std::memory_order_relaxed) != tie::kEmpty)) {
-    TVMFFIObject* old = TakeHandle(w);
-    if (old == nullptr) break;
-    Engine::DropStrong(old);  // may run Python code that binds the wrapper again
-  }
-  Engine::Attach(w, h, Engine::FindOrAdopt(h));
-}
-
 namespace {
 
 // `w` is about to lose h. Calls that borrowed it as an argument, or run it, get a reference.
-void KeepForCalls(Wrapper* w, TVMFFIObject* h) {
-  PinInFlight(h);
+void KeepWhatCallsUse(Wrapper* w, TVMFFIObject* h) {
+  CallArguments::HoldForAll(h);
   if (!IsFunctionClass(Py_TYPE(AsObject(w)))) return;
   auto* function = reinterpret_cast<FunctionWrapper*>(w);
   if (function->parked == nullptr) function->parked = new std::vector<TVMFFIObject*>();
@@ -360,8 +352,31 @@ void KeepForCalls(Wrapper* w, TVMFFIObject* h) {
 TVMFFIObject* TakeHandle(Wrapper* w) {
   TVMFFIObject* h = Engine::Use(w);
   if (h == nullptr) return nullptr;
-  KeepForCalls(w, h);
+  KeepWhatCallsUse(w, h);
   return Engine::Take(w);
+}
+
+ffi::ObjectPtr<ffi::Object> TakeBefore(Wrapper* w) {
+  CriticalSection section(AsObject(w));
+  return ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(TakeHandle(w));
+}
+
+bool BindNew(Wrapper* w, TVMFFIObject* h) {
+  ffi::ObjectPtr<ffi::Object> old;  // dropped last: that may run Python code
+  {
+    CriticalSection section(AsObject(w));
+    if (TVM_FFI_PREDICT_FALSE(w->handle.load(std::memory_order_relaxed) != tie::kEmpty)) {
+      old = ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(TakeHandle(w));
+    }
+    if (TVM_FFI_PREDICT_TRUE(w->handle.load(std::memory_order_relaxed) == tie::kEmpty)) {
+      Engine::Attach(w, h, Engine::FindOrAdopt(h));
+      return true;
+    }
+  }
+  // A dead wrapper may still be on the reclaim list, linked through its handle.
+  Engine::DropStrong(h);
+  SetNoHandleError(w);
+  return false;
 }
 
 TVMFFIObject* SetNoHandleError(Wrapper* w) {
@@ -429,6 +444,56 @@ void DrainReleases() {
     node = next;
   }
 }
+
+// ---- walks of C++ through objects ----
+
+namespace {
+
+// Without the GIL a wrapper's critical section guards its object. Where nobody uses the wrapper, or
+// there is none, the tie word does, and no wrapper is made for every object that a walk meets.
+class LookAtObject {
+ public:
+  LookAtObject(TVMFFIObject* h, bool may_run_user_code) {
+    if (!AttachedHere()) return;
+    for (;;) {
+      if (may_run_user_code) {
+        wrapper_ = AsWrapper(WrapBorrowed(h));
+        if (wrapper_ == nullptr) {
+          PyErr_Clear();
+          return;
+        }
+      } else {
+        wrapper_ = Engine::FetchLiveOrKeep(h, &kept_);
+        if (wrapper_ == nullptr) return;
+      }
+      section_.emplace(AsObject(wrapper_));
+      if (wrapper_->handle.load(std::memory_order_relaxed) == reinterpret_cast<uintptr_t>(h)) return;
+      section_.reset();  // moved away meanwhile, perhaps to another wrapper
+      Py_DECREF(AsObject(wrapper_));
+    }
+  }
+  ~LookAtObject() {
+    section_.reset();
+    Engine::StopKeeping(kept_);
+    if (wrapper_ != nullptr) Py_DECREF(AsObject(wrapper_));
+  }
+  LookAtObject(const LookAtObject&) = delete;
+  LookAtObject& operator=(const LookAtObject&) = delete;
+
+ private:
+  Wrapper* wrapper_ = nullptr;
+  Engine::Kept kept_;
+  std::optional<CriticalSection> section_;
+};
+static_assert(sizeof(LookAtObject) <= tie::ObjectLockHooks::kStateSize);
+
+constexpr tie::ObjectLockHooks object_lock_hooks{
+    [](TVMFFIObject* h, bool may_run_user_code, void* state) {
+      new (state) LookAtObject(h, may_run_user_code);
+    },
+    [](void* state) { static_cast<LookAtObject*>(state)->~LookAtObject(); }};
+
+}  // namespace
 
 // ---- what few wrappers have ----
 
@@ -592,7 +657,7 @@ PyObject* MoveHandleFrom(PyObject* self, PyObject* other) {
   // A source without object leaves the target empty too.
   TVMFFIObject* h = Engine::Use(from);
   if (h == nullptr) Py_RETURN_NONE;
-  KeepForCalls(from, h);
+  KeepWhatCallsUse(from, h);
   if (!Engine::Rebind(from, AsWrapper(self))) {
     return PyErr_Format(PyExc_ValueError, "%s object already has a C++ object",
                         Py_TYPE(self)->tp_name);
@@ -778,8 +843,15 @@ int InitTying(PyObject* module) {
   if (!atexit || !hook) return -1;
   Ref done = Ref::Steal(PyObject_CallMethod(atexit.get(), "register", "O", hook.get()));
   if (!done) return -1;
-  pthread_atfork(nullptr, nullptr, [] { Engine::list().AfterForkInChild(); });
+  pthread_atfork(nullptr, nullptr, [] {
+    Engine::list().AfterForkInChild();
+    CallArguments::ForgetOtherThreads();
+  });
   TVMFFISetCustomAllocator(&allocator);
+  if (kFreeThreaded) {
+    ffi::Function::GetGlobalRequired("ffi.tether.SetObjectLock")(
+        const_cast<void*>(static_cast<const void*>(&object_lock_hooks)));
+  }
   return 0;
 }
 

@@ -42,6 +42,7 @@ struct FunctionWrapper {
   vectorcallfunc vectorcall;
   std::vector<TVMFFIObject*>* parked;  // see TakeHandle
   bool release_gil;
+  bool walks;  // see CallKeepingGIL
 };
 
 inline Wrapper* AsWrapper(PyObject* obj) { return reinterpret_cast<Wrapper*>(obj); }
@@ -187,8 +188,13 @@ inline PyObject* WrapBorrowed(TVMFFIObject* h) {
 
 // Binds a wrapper to the object h that a constructor made, whose reference it takes over; what the
 // wrapper had before is let go. If h already has another wrapper, `w` gets a reference of its own
-// but is not handed out again.
-void BindNew(Wrapper* w, TVMFFIObject* h);
+// but is not handed out again. False with an error set.
+bool BindNew(Wrapper* w, TVMFFIObject* h);
+
+// Before an object is constructed for `w` again: takes out what it had, so that a construction that
+// fails leaves it empty. That is to live until the new object exists: the two never have one
+// address.
+ffi::ObjectPtr<ffi::Object> TakeBefore(Wrapper* w);
 
 // ---- coming from Python ----
 
@@ -197,6 +203,7 @@ void BindNew(Wrapper* w, TVMFFIObject* h);
 TVMFFIObject* SetNoHandleError(Wrapper* w);
 TVMFFIObject* UseDormant(Wrapper* w);
 
+// To be used before any Python code may run; see "where user code may run" below.
 inline TVMFFIObject* UseHandle(Wrapper* w) {
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
   if (TVM_FFI_PREDICT_TRUE(tie::IsUsable(handle))) {
@@ -214,13 +221,12 @@ inline TVMFFIObject* HoldHandle(Wrapper* w) {
   return h;
 }
 
-// W's object for the length of a scope. With the GIL the reference of `w` is enough; without it
-// another thread may move the object away meanwhile, so the scope has one of its own.
+// W's object for the length of a scope in which anything may happen to W.
 class Using {
  public:
-  explicit Using(Wrapper* w) : object_(kFreeThreaded ? HoldHandle(w) : UseHandle(w)) {}
+  explicit Using(Wrapper* w) : object_(HoldHandle(w)) {}
   ~Using() {
-    if (kFreeThreaded && object_ != nullptr) Engine::DropStrong(object_);
+    if (object_ != nullptr) Engine::DropStrong(object_);
   }
   Using(const Using&) = delete;
   Using& operator=(const Using&) = delete;
@@ -230,8 +236,9 @@ class Using {
   TVMFFIObject* object_;
 };
 
-// Takes W's strong reference out of it; NULL when it has none. In W's critical section. A
-// function's wrapper keeps one more until it dies, because calls through it hold none.
+// Takes W's strong reference out of it; NULL when it has none. In W's critical section. Calls that
+// borrowed the object get a reference. A function's wrapper keeps one more until it dies, because
+// calls through it hold none.
 TVMFFIObject* TakeHandle(Wrapper* w);
 // ctypes.c_void_p, borrowed, or NULL with an error set.
 PyObject* CVoidP();
@@ -271,35 +278,17 @@ class Notes {
   static inline std::atomic<size_t> count_{0};
 };
 
-// ---- calls in progress without the GIL ----
-
-// C++ may be using these objects while the collector runs; it must not look inside them. Only with
-// the GIL: without it the arguments of a call own a reference, which says the same.
-struct InFlight {
-  const TVMFFIAny* args;
-  int32_t num_args;
-  InFlight* prev;
-  InFlight* next;
-  std::vector<TVMFFIObject*>* pins;  // made when an argument is moved away meanwhile
-};
-extern InFlight flights;          // the head of a ring
-extern SharedCount flight_count;  // without the GIL only their number is known
-void EnterFlightAmongOthers(InFlight* flight);
-void DropPins(InFlight* flight);
-inline void EnterFlight(InFlight* flight) {
-  if (kFreeThreaded) return flight_count.Add(1);
-  if (TVM_FFI_PREDICT_FALSE(flights.next != &flights)) return EnterFlightAmongOthers(flight);
-  flight->prev = flight->next = &flights;
-  flights.prev = flights.next = flight;
-}
-inline void LeaveFlight(InFlight* flight) {
-  if (kFreeThreaded) return flight_count.Add(-1);
-  flight->prev->next = flight->next;
-  flight->next->prev = flight->prev;
-  if (TVM_FFI_PREDICT_FALSE(flight->pins != nullptr)) DropPins(flight);
-}
-// Another thread is about to take h out of its wrapper: calls that borrowed it get a reference.
-void PinInFlight(TVMFFIObject* h);
+// ---- where user code may run ----
+//
+// Python code may run nearly anywhere: where an argument is converted, in hooks and callbacks of a
+// callee, where something dies, in a collection that an allocation sets off, and on other threads.
+// It may move the object out of any wrapper or initialise it again. One rule makes that safe:
+//   - An object leaves a living wrapper through TakeHandle alone.
+//   - A call borrows the objects of its arguments, and is on the list of calls from before the
+//     first of them is converted until it is over (CallArguments). TakeHandle gives each call that
+//     borrowed the object a reference of its own.
+//   - What is used outside of a call while Python code may run is held: Using, HoldHandle.
+// Without the GIL nothing is borrowed: the arguments of a call hold what they refer to.
 
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg);
 // Whether objects of the type may be emptied to break a ring of garbage.

@@ -145,6 +145,28 @@ class Tie : private TieSteps<R> {
     return hit ? WrapperOf(word) : nullptr;
   }
 
+  // Keeps Python from H, which somebody else keeps alive, while no wrapper of it is in use: until
+  // StopKeeping whoever wants one waits, spinning. If one is in use, that is returned, as a new
+  // reference, and nothing is kept. Without the GIL only.
+  struct Kept {
+    TieSlot* slot = nullptr;
+    uintptr_t word = 0;
+  };
+  static Wrapper* FetchLiveOrKeep(TVMFFIObject* h, Kept* kept) {
+    TieSlot* slot = FindOrAdopt(h);
+    if (slot == nullptr) return nullptr;  // nobody's, or another frontend's
+    uintptr_t word = Lock(slot);
+    if (word == 0 || !IsActive(word) || !R::TryIncRef(WrapperOf(word))) {
+      *kept = {slot, word};
+      return nullptr;
+    }
+    Unlock(slot, word);
+    return WrapperOf(word);
+  }
+  static void StopKeeping(const Kept& kept) {
+    if (kept.slot != nullptr) Unlock(kept.slot, kept.word);
+  }
+
   template <typename Make>
   static Wrapper* FetchBorrowed(TVMFFIObject* h, Make&& make) {
     if (Wrapper* w = FetchLive(h)) return w;
