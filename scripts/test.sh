@@ -68,9 +68,11 @@ prebuilt() {
 
 matrix() { scripts/python_matrix.sh; }
 
-threads_at_exit() { scripts/exit_check.sh; }
-
-soak() { scripts/soak.sh check; }
+soak() {
+  scripts/soak.sh 60
+  scripts/soak.sh 60 freethreaded
+  scripts/soak.sh 60 address
+}
 
 # The fast paths: instructions per operation against the record in bench/instructions.json.
 instructions() {
