@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "../extra/client_info.h"
+#include "library_load.h"
 
 namespace tvm {
 namespace ffi {
@@ -46,9 +47,11 @@ class GlobalFunctions {
     if (it == by_name_.end()) {
       entries_.push_back(std::move(entry));
       by_name_.emplace(entries_.back().name, std::prev(entries_.end()));
+      tether::AddUndo([this, name = entries_.back().name] { Remove(name); });
       return true;
     }
     if (!allow_override) return false;
+    tether::AddUndo([this, before = *it->second] { Set(before, true); });
     // The map's key is a view of the kept entry's name, which is equal: swap all the rest.
     Entry& kept = *it->second;
     std::swap(kept.doc, entry.doc);
@@ -181,20 +184,25 @@ int TVMFFIFunctionSetGlobal(const TVMFFIByteArray* name, TVMFFIObjectHandle f, i
 }
 
 int TVMFFIFunctionSetGlobalFromMethodInfo(const TVMFFIMethodInfo* method_info, int allow_override) {
-  TVM_FFI_SAFE_CALL_BEGIN();
-  std::string_view name = ToStringView(method_info->name);
-  GlobalFunctions::Entry entry{std::string(name), std::string(ToStringView(method_info->doc)),
-                               std::string(ToStringView(method_info->metadata)), method_info->flags,
-                               AnyView::CopyFromTVMFFIAny(method_info->method).cast<Function>()};
-  if (entry.func == nullptr)
-    TVM_FFI_THROW(TypeError) << "Cannot convert from type `None` to `ffi.Function`";
-  if (!GlobalFunctions::Global()->Set(std::move(entry), allow_override != 0)) {
+  return tether::Register([&] {
+    std::string_view name = ToStringView(method_info->name);
+    GlobalFunctions::Entry entry{std::string(name), std::string(ToStringView(method_info->doc)),
+                                 std::string(ToStringView(method_info->metadata)),
+                                 method_info->flags,
+                                 AnyView::CopyFromTVMFFIAny(method_info->method).cast<Function>()};
+    if (entry.func == nullptr)
+      TVM_FFI_THROW(TypeError) << "Cannot convert from type `None` to `ffi.Function`";
+    if (GlobalFunctions::Global()->Set(std::move(entry), allow_override != 0)) return;
+    Function taken = GlobalFunctions::Global()->Find(name);
+    const FunctionObj* owner = static_cast<const FunctionObj*>(taken.get());
+    if (owner != nullptr) {
+      tether::RefuseTakenName("function", name, reinterpret_cast<const void*>(owner->safe_call));
+    }
     TVM_FFI_LOG_AND_THROW(RuntimeError)
         << "Global Function `" << name << "` is already registered, possible causes:\n"
         << "- Two GlobalDef().def registrations for the same function \n"
         << "Please remove the duplicate registration." << tether::SecondRuntimeHint();
-  }
-  TVM_FFI_SAFE_CALL_END();
+  });
 }
 
 int TVMFFIFunctionGetGlobal(const TVMFFIByteArray* name, TVMFFIObjectHandle* out) {

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "../extra/client_info.h"
+#include "library_load.h"
 #include "type_table.h"
 
 namespace tvm {
@@ -46,6 +47,7 @@ class PublishedArray {
     size_ = std::max(size, size_);
     return data();
   }
+  void RemoveLast() { --size_; }
   size_t size() const { return size_; }
 
  private:
@@ -68,6 +70,7 @@ struct TypeEntry : public TVMFFITypeInfo {
   int32_t slots = 1;      // indices reserved for this type and its children
   int32_t allocated = 1;  // of which are taken
   bool can_overflow = false;
+  bool is_known = true;  // false: of a library that failed to load; nobody asks for it by its key
   PublishedArray<TVMFFIFieldInfo> field_array;
   PublishedArray<TVMFFIMethodInfo> method_array;
   TVMFFITypeMetadata metadata_storage{};
@@ -107,7 +110,9 @@ class TypeTable {
     if (known != index_of_key_.end()) return known->second;
     if (parent_index == kQueryOnly) return kQueryOnly;
     TypeEntry* parent = parent_index < 0 ? nullptr : GetEntry(parent_index);
-    return Add(key, static_index, depth, num_child_slots, can_overflow, parent)->type_index;
+    TypeEntry* added = Add(key, static_index, depth, num_child_slots, can_overflow, parent);
+    tether::AddUndo([this, added] { Forget(added); });
+    return added->type_index;
   }
 
   int32_t IndexOfKey(std::string_view key) {
@@ -121,8 +126,8 @@ class TypeTable {
     std::lock_guard<std::mutex> lock(mutex_);
     std::vector<String> keys;
     for (int32_t i = 0; i < next_index_; ++i) {
-      if (const TVMFFITypeInfo* info = Find(i))
-        keys.emplace_back(info->type_key.data, info->type_key.size);
+      const auto* entry = static_cast<const TypeEntry*>(Find(i));
+      if (entry != nullptr && entry->is_known) keys.emplace_back(entry->key);
     }
     return keys;
   }
@@ -135,6 +140,7 @@ class TypeTable {
     TypeEntry* entry = GetEntry(type_index);
     std::string_view name = ToStringView(info->name);
     for (int32_t i = 0; i < entry->num_fields; ++i) {
+      if (ToStringView(entry->fields[i].name) == name) RefuseTakenType(entry);
       TVM_FFI_ICHECK(ToStringView(entry->fields[i].name) != name)
           << "Duplicate field name \"" << name << "\" in type \"" << entry->key << "\"";
     }
@@ -153,6 +159,7 @@ class TypeTable {
     TVMFFIFieldInfo* array = entry->field_array.Resize(n + 1);
     array[n] = field;
     Publish<TVMFFIFieldInfo>(&entry->fields, &entry->num_fields, array, n + 1);
+    tether::AddUndo([this, entry] { DropLast(&entry->field_array, &entry->num_fields); });
   }
 
   void RegisterMethod(int32_t type_index, const TVMFFIMethodInfo* info) {
@@ -168,12 +175,14 @@ class TypeTable {
     TVMFFIMethodInfo* array = entry->method_array.Resize(n + 1);
     array[n] = method;
     Publish<TVMFFIMethodInfo>(&entry->methods, &entry->num_methods, array, n + 1);
+    tether::AddUndo([this, entry] { DropLast(&entry->method_array, &entry->num_methods); });
   }
 
   void RegisterMetadata(int32_t type_index, const TVMFFITypeMetadata* metadata) {
     std::lock_guard<std::mutex> lock(mutex_);
     TypeEntry* entry = GetEntry(type_index);
     if (entry->metadata != nullptr) {
+      RefuseTakenType(entry);
       TVM_FFI_LOG_AND_THROW(RuntimeError)
           << "Overriding " << entry->key << ", possible causes:\n"
           << "- two ObjectDef<T>() calls for the same T \n"
@@ -184,6 +193,10 @@ class TypeTable {
     entry->metadata_storage = *metadata;
     entry->metadata_storage.doc = Keep(metadata->doc);
     __atomic_store_n(&entry->metadata, &entry->metadata_storage, __ATOMIC_RELEASE);
+    tether::AddUndo([entry] {
+      __atomic_store_n(&entry->metadata, static_cast<TVMFFITypeMetadata*>(nullptr),
+                       __ATOMIC_RELEASE);
+    });
   }
 
   void RegisterAttr(int32_t type_index, const TVMFFIByteArray* name, const TVMFFIAny* value) {
@@ -199,6 +212,7 @@ class TypeTable {
     size_t size = std::max<size_t>(attr->entries.size(), static_cast<size_t>(type_index) + 1);
     TVMFFIAny* entries = attr->entries.Resize(size);
     if (entries[type_index].type_index != TypeIndex::kTVMFFINone) {
+      if (Find(type_index) != nullptr) RefuseTakenType(GetEntry(type_index));
       TVM_FFI_THROW(RuntimeError) << "TypeAttr `" << ToStringView(*name)
                                   << "` is already registered for type index " << type_index
                                   << ". To update the stored value, register a mutable container "
@@ -212,6 +226,12 @@ class TypeTable {
     entries[type_index].v_uint64 = cell.v_uint64;
     __atomic_store_n(&entries[type_index].type_index, cell.type_index, __ATOMIC_RELEASE);
     Publish<TVMFFIAny>(&attr->column.data, &attr->column.size, entries, size);
+    tether::AddUndo([this, attr, type_index] {
+      std::lock_guard<std::mutex> lock(mutex_);
+      TVMFFIAny* cell = attr->entries.Resize(attr->entries.size()) + type_index;
+      __atomic_store_n(&cell->type_index, static_cast<int32_t>(TypeIndex::kTVMFFINone),
+                       __ATOMIC_RELEASE);
+    });
   }
 
   const TVMFFITypeAttrColumn* FindColumn(std::string_view name) {
@@ -335,6 +355,36 @@ class TypeTable {
     return added;
   }
 
+  // ---- of a library that fails to load (library_load.h) ----
+
+  void Forget(TypeEntry* entry) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    index_of_key_.erase(entry->key);
+    entry->is_known = false;
+  }
+
+  template <typename T>
+  void DropLast(PublishedArray<T>* array, int32_t* count) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    array->RemoveLast();
+    __atomic_store_n(count, static_cast<int32_t>(array->size()), __ATOMIC_RELEASE);
+  }
+
+  // An address in the library that registered the type, or NULL.
+  static const void* OwnerOf(const TypeEntry* entry) {
+    if (entry->metadata != nullptr && entry->metadata->creator != nullptr) {
+      return reinterpret_cast<const void*>(entry->metadata->creator);
+    }
+    if (entry->num_fields > 0) return reinterpret_cast<const void*>(entry->fields[0].getter);
+    if (entry->num_methods == 0) return nullptr;
+    const TVMFFIAny& method = entry->methods[0].method;
+    if (method.type_index != TypeIndex::kTVMFFIFunction) return nullptr;
+    return reinterpret_cast<const void*>(TVMFFIFunctionGetCellPtr(method.v_obj)->safe_call);
+  }
+  static void RefuseTakenType(const TypeEntry* entry) {
+    tether::RefuseTakenName("type", entry->key, OwnerOf(entry));
+  }
+
   AttrColumn* EnsureColumn(std::string_view name) {
     std::unique_ptr<AttrColumn>& column = columns_[std::string(name)];
     if (column == nullptr) column = std::make_unique<AttrColumn>();
@@ -396,9 +446,16 @@ int32_t TVMFFITypeGetOrAllocIndex(const TVMFFIByteArray* type_key, int32_t stati
                                   int32_t type_depth, int32_t num_child_slots,
                                   int32_t child_slots_can_overflow, int32_t parent_type_index) {
   TVM_FFI_LOG_EXCEPTION_CALL_BEGIN();
-  return TypeTable::Global()->GetOrAllocIndex(ToStringView(*type_key), static_type_index,
-                                              type_depth, num_child_slots,
-                                              child_slots_can_overflow != 0, parent_type_index);
+  tether::LibraryLoad* load = tether::LibraryLoad::Current();
+  try {
+    return TypeTable::Global()->GetOrAllocIndex(ToStringView(*type_key), static_type_index,
+                                                type_depth, num_child_slots,
+                                                child_slots_can_overflow != 0, parent_type_index);
+  } catch (const Error& error) {
+    if (load == nullptr) throw;
+    load->Fail(error);
+    return TypeIndex::kTVMFFIObject;  // of a library that makes no objects any more
+  }
   TVM_FFI_LOG_EXCEPTION_CALL_END(TVMFFITypeGetOrAllocIndex);
 }
 
@@ -415,28 +472,20 @@ int TVMFFITypeKeyToIndex(const TVMFFIByteArray* type_key, int32_t* out_tindex) {
 }
 
 int TVMFFITypeRegisterField(int32_t type_index, const TVMFFIFieldInfo* info) {
-  TVM_FFI_SAFE_CALL_BEGIN();
-  TypeTable::Global()->RegisterField(type_index, info);
-  TVM_FFI_SAFE_CALL_END();
+  return tether::Register([&] { TypeTable::Global()->RegisterField(type_index, info); });
 }
 
 int TVMFFITypeRegisterMethod(int32_t type_index, const TVMFFIMethodInfo* info) {
-  TVM_FFI_SAFE_CALL_BEGIN();
-  TypeTable::Global()->RegisterMethod(type_index, info);
-  TVM_FFI_SAFE_CALL_END();
+  return tether::Register([&] { TypeTable::Global()->RegisterMethod(type_index, info); });
 }
 
 int TVMFFITypeRegisterMetadata(int32_t type_index, const TVMFFITypeMetadata* metadata) {
-  TVM_FFI_SAFE_CALL_BEGIN();
-  TypeTable::Global()->RegisterMetadata(type_index, metadata);
-  TVM_FFI_SAFE_CALL_END();
+  return tether::Register([&] { TypeTable::Global()->RegisterMetadata(type_index, metadata); });
 }
 
 int TVMFFITypeRegisterAttr(int32_t type_index, const TVMFFIByteArray* attr_name,
                            const TVMFFIAny* attr_value) {
-  TVM_FFI_SAFE_CALL_BEGIN();
-  TypeTable::Global()->RegisterAttr(type_index, attr_name, attr_value);
-  TVM_FFI_SAFE_CALL_END();
+  return tether::Register([&] { TypeTable::Global()->RegisterAttr(type_index, attr_name, attr_value); });
 }
 
 const TVMFFITypeAttrColumn* TVMFFIGetTypeAttrColumn(const TVMFFIByteArray* attr_name) {

@@ -3,6 +3,7 @@
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include "../core/library_load.h"
 #include "client_info.h"
 #include "library.h"
 
@@ -24,6 +25,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -59,7 +62,9 @@ void CloseNative(NativeHandle handle) { FreeLibrary(handle); }
 using NativeHandle = void*;
 
 NativeHandle OpenNative(const String& path, std::string* error) {
-  NativeHandle handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  // Now: a function that nobody defines is an error here, and not the end of the process at its
+  // first call.
+  NativeHandle handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* text = dlerror();
     *error = text != nullptr ? text : "unknown error";
@@ -260,6 +265,29 @@ bool IsRegistered(const Library& library) {
   return false;
 }
 
+namespace {
+
+// Libraries whose initialisers failed. They stay mapped, so opening one again runs nothing, but it
+// is as useless as the first time.
+class FailedLibraries {
+ public:
+  static void ThrowIfFailed(NativeHandle handle) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = errors_->find(handle);
+    if (it != errors_->end()) throw it->second;
+  }
+  static void Add(NativeHandle handle, const Error& error) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    errors_->emplace(handle, error);
+  }
+
+ private:
+  static inline std::mutex mutex_;
+  static inline auto* errors_ = new std::unordered_map<NativeHandle, Error>();
+};
+
+}  // namespace
+
 std::unique_ptr<Library> OpenSharedLibrary(const String& path) {
   if (std::strlen(path.c_str()) != path.size()) {
     TVM_FFI_THROW(ValueError) << "Path of a shared library contains a NUL byte: " << path.c_str();
@@ -267,9 +295,17 @@ std::unique_ptr<Library> OpenSharedLibrary(const String& path) {
   // Before its static initialisers run, and while a missing symbol can still be an error.
   CheckClient(path);
   std::string error;
+  LibraryLoad load(path);
   NativeHandle handle = OpenNative(path, &error);
+  try {
+    load.Finish();
+  } catch (const Error& failure) {
+    if (handle != nullptr) FailedLibraries::Add(handle, failure);
+    throw;
+  }
   TVM_FFI_ICHECK(handle != nullptr)
       << "Failed to load dynamic shared library " << path << " " << error;
+  FailedLibraries::ThrowIfFailed(handle);
   return std::make_unique<SharedLibrary>(handle, path);
 }
 

@@ -387,6 +387,13 @@ PyObject* Guarded(F&& f) {
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
     return nullptr;
+#ifdef __GLIBCXX__
+  } catch (abi::__forced_unwind&) {  // a thread that ends itself is no exception
+    throw;
+#endif
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, ffi::tether::kUnknownException);
+    return nullptr;
   }
   return RaiseFromCall(-1);
 }

@@ -110,6 +110,13 @@ TEST(DType, PrintingCoversTheSpecialCases) {
   EXPECT_EQ(os.str(), "float16x4");
 }
 
+TEST(DType, ATypeWithoutANameCanBePartOfAMessage) {
+  EXPECT_EQ(ErrorText([] { TVM_FFI_THROW(TypeError) << "got " << Make(kDLComplex, 64, 1); }),
+            "TypeError: got dtype(code=5, bits=64, lanes=1)");
+  EXPECT_EQ(ErrorText([] { TVM_FFI_THROW(TypeError) << "got " << Make(200, 8, 2); }),
+            "TypeError: got dtype(code=200, bits=8, lanes=2)");
+}
+
 TEST(DType, BadTextIsAValueErrorThatQuotesIt) {
   struct Bad {
     const char* text;

@@ -2,6 +2,7 @@
 //
 // function.h and function_details.h: making, calling, naming and exporting functions.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 // The exported functions below carry metadata and doc.
 #define TVM_FFI_DLL_EXPORT_INCLUDE_METADATA 1
@@ -17,6 +18,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -168,6 +170,35 @@ TEST(Function, NullFunctionComparesWithNullptr) {
   EXPECT_TRUE(f.unique());
   Function moved = std::move(f);
   EXPECT_TRUE(f == nullptr);
+}
+
+// ---- exceptions of other classes
+
+TEST(SafeCall, AnythingThatIsThrownBecomesAnError) {
+  Function f = Function::FromTyped([](int kind) {
+    if (kind == 0) throw 42;
+    if (kind == 1) throw "text";
+    throw std::string("text");
+  });
+  for (int kind = 0; kind < 3; ++kind) {
+    Expected<Any> result = f.CallExpected(kind);
+    ASSERT_TRUE(result.is_err());
+    EXPECT_EQ(result.error().kind(), "RuntimeError");
+    EXPECT_EQ(result.error().message(), "an exception was thrown that is no std::exception");
+  }
+}
+
+TEST(SafeCall, AThreadMayEndItselfInACall) {
+  static bool destroyed = false;
+  struct Local {
+    ~Local() { destroyed = true; }
+  };
+  Function f = Function::FromTyped([] {
+    Local local;
+    pthread_exit(nullptr);
+  });
+  std::thread([&] { (void)f.CallExpected(); }).join();
+  EXPECT_TRUE(destroyed);
 }
 
 // ---- extern C

@@ -591,6 +591,55 @@ std::string GoodPayload() {
          Str("test_module") + Str("b");
 }
 
+// ---- Static initialisers that fail
+
+// A copy of the library that does something else when it is loaded.
+std::string Registers(const std::string& what) {
+  std::string image = ReadFile(Fixture("registers"));
+  std::string text = what + std::string(32 - what.size(), '\0');
+  size_t at = image.find("WHAT TO DO WHEN LOADED");
+  EXPECT_NE(at, std::string::npos);
+  return image.replace(at, text.size(), text);
+}
+
+bool IsGlobal(const std::string& name) { return Function::GetGlobal(name).has_value(); }
+
+TEST(LibraryLoad, ATypeOfAnotherLibraryIsRefusedAndTheFirstKeepsWorking) {
+  TempFile first(Registers("class one"));
+  TempFile second(Registers("class two"));
+  Module module = Module::LoadFromFile(first.path());
+  int32_t index = TypeKeyToIndex("test_module.Thing");
+  int32_t methods = TVMFFIGetTypeInfo(index)->num_methods;
+  for (int i = 0; i < 2; ++i) {
+    Error error = Catch([&] { Module::LoadFromFile(second.path()); });
+    EXPECT_EQ(error.kind(), "RuntimeError");
+    for (const std::string& part :
+         {std::string("test_module.Thing"), first.path(), second.path()}) {
+      EXPECT_NE(error.message().find(part), std::string::npos) << error.message();
+    }
+  }
+  const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(index);
+  EXPECT_EQ(info->num_methods, methods);
+  EXPECT_EQ(info->num_fields, 1);
+  // What the second one registered before it failed is gone again.
+  EXPECT_TRUE(IsGlobal("test_module.class one"));
+  EXPECT_FALSE(IsGlobal("test_module.class two"));
+  TVMFFIObjectHandle thing = nullptr;
+  ASSERT_EQ(info->metadata->creator(&thing), 0);
+  TVMFFIObjectDecRef(thing);
+}
+
+TEST(LibraryLoad, AnExceptionInAStaticInitialiserIsTheErrorOfTheLoad) {
+  TempFile number(Registers("throw number"));
+  Error unknown = Catch([&] { Module::LoadFromFile(number.path()); });
+  EXPECT_EQ(unknown.kind(), "RuntimeError");
+  EXPECT_EQ(unknown.message(), "an exception was thrown that is no std::exception");
+  TempFile thrower(Registers("throw error"));
+  Error known = Catch([&] { Module::LoadFromFile(thrower.path()); });
+  EXPECT_EQ(known.kind(), "ValueError");
+  EXPECT_EQ(known.message(), "not today");
+}
+
 // A copy of the fixture library with other embedded modules.
 class PatchedLibrary {
  public:

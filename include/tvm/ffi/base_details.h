@@ -65,11 +65,17 @@
 #define TVM_FFI_STR_CONCAT(a, b) TVM_FFI_STR_CONCAT_(a, b)
 
 #if defined(__GNUC__) || defined(__clang__)
-#define TVM_FFI_STATIC_INIT_BLOCK_DEF_(Fn) __attribute__((constructor)) static void Fn()
+#define TVM_FFI_STATIC_INIT_BLOCK_DEF_(Fn)                                  \
+  static void Fn();                                                         \
+  __attribute__((constructor)) static void TVM_FFI_STR_CONCAT(Fn, _run)() { \
+    ::tvm::ffi::tether::RunStaticInit(&Fn);                                 \
+  }                                                                         \
+  static void Fn()
 #else
-#define TVM_FFI_STATIC_INIT_BLOCK_DEF_(Fn)                                        \
-  static void Fn();                                                               \
-  [[maybe_unused]] static const bool TVM_FFI_STR_CONCAT(Fn, _ran) = (Fn(), true); \
+#define TVM_FFI_STATIC_INIT_BLOCK_DEF_(Fn)                             \
+  static void Fn();                                                    \
+  [[maybe_unused]] static const bool TVM_FFI_STR_CONCAT(Fn, _ran) =    \
+      (::tvm::ffi::tether::RunStaticInit(&Fn), true);                  \
   static void Fn()
 #endif
 #define TVM_FFI_STATIC_INIT_BLOCK() \
@@ -90,6 +96,11 @@
   catch (const std::exception& err) {                                             \
     std::fprintf(stderr, "Exception caught during " #Name ":\n%s\n", err.what()); \
     exit(-1);                                                                     \
+  }                                                                               \
+  catch (...) {                                                                   \
+    std::fprintf(stderr, "Exception caught during " #Name ":\n%s\n",              \
+                 ::tvm::ffi::tether::kUnknownException);                          \
+    exit(-1);                                                                     \
   }
 
 #define TVM_FFI_CLEAR_PTR_PADDING_IN_FFI_ANY(result) \
@@ -101,6 +112,33 @@ namespace ffi {
 // Names of our own that no other build of this interface uses: inline code of several builds meets
 // in one process, and the linker merges equal names.
 namespace tether {
+
+// The message of an error that stands for an exception of any other class.
+inline constexpr const char* kUnknownException =
+    "an exception was thrown that is no std::exception";
+
+// From a handler: gives the exception to the load_module call that runs this initialiser. False if
+// there is none.
+inline bool TellLoader() {
+  constexpr char kName[] = "ffi.tether.KeepInitError";
+  TVMFFIByteArray name{kName, sizeof(kName) - 1};
+  TVMFFIObjectHandle keep = nullptr;
+  if (TVMFFIFunctionGetGlobal(&name, &keep) != 0 || keep == nullptr) return false;
+  TVMFFIAny kept{};
+  int code = TVMFFIFunctionCall(keep, nullptr, 0, &kept);
+  TVMFFIObjectDecRef(keep);
+  return code == 0 && kept.v_int64 != 0;
+}
+
+// Runs one block of static initialisation. An exception from there ends the process; while
+// load_module runs, it becomes the error of that call instead.
+inline void RunStaticInit(void (*block)()) {
+  try {
+    block();
+  } catch (...) {
+    if (!TellLoader()) throw;
+  }
+}
 
 // {"type":"<name>"}
 inline std::string Schema(const char* name) {

@@ -138,7 +138,15 @@ inline bool operator==(const DLDataType& lhs, const DLDataType& rhs) {
   return lhs.code == rhs.code && lhs.bits == rhs.bits && lhs.lanes == rhs.lanes;
 }
 inline bool operator!=(const DLDataType& lhs, const DLDataType& rhs) { return !(lhs == rhs); }
+// Does not throw: a data type is often part of the message of an error. One without a name is
+// printed as its numbers.
 inline std::ostream& operator<<(std::ostream& os, DLDataType dtype) {
-  return os << ::tvm::ffi::DLDataTypeToString(dtype);
+  TVMFFIAny text;
+  if (TVMFFIDataTypeToString(&dtype, &text) == 0) {
+    return os << ::tvm::ffi::TypeTraits<::tvm::ffi::String>::MoveFromAnyAfterCheck(&text);
+  }
+  ::tvm::ffi::details::MoveFromSafeCallRaised();
+  return os << "dtype(code=" << static_cast<int>(dtype.code)
+            << ", bits=" << static_cast<int>(dtype.bits) << ", lanes=" << dtype.lanes << ')';
 }
 #endif  // TVM_FFI_DTYPE_H_

@@ -159,6 +159,10 @@ inline void SetSafeCallRaised(const Error& error) {
 
 namespace tether {
 
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RaiseUnknownException() {
+  details::SetSafeCallRaised(Error("RuntimeError", kUnknownException, ""));
+}
+
 // Collects the message of one throw expression; the destructor throws.
 class ErrorBuilder {
  public:

@@ -19,6 +19,10 @@
 #include <tvm/ffi/expected.h>
 #include <tvm/ffi/function_details.h>
 
+#ifdef __GLIBCXX__
+#include <cxxabi.h>
+#endif
+
 #include <functional>
 #include <optional>
 #include <string>
@@ -48,7 +52,27 @@
     ::tvm::ffi::details::SetSafeCallRaised(::tvm::ffi::Error("InternalError", ex.what(), "")); \
     return -1;                                                                                 \
   }                                                                                            \
+  TVM_FFI_SAFE_CALL_CATCH_REST_()                                                              \
   TVM_FFI_UNREACHABLE()
+
+// Anything else that was thrown. A thread that is cancelled or ends itself passes through: that is
+// no exception, and the C++ runtime aborts if it is not let go on.
+#ifdef __GLIBCXX__
+#define TVM_FFI_SAFE_CALL_CATCH_REST_()                          \
+  catch (::abi::__forced_unwind&) {                              \
+    throw;                                                       \
+  }                                                              \
+  catch (...) {                                                  \
+    ::tvm::ffi::tether::RaiseUnknownException();                 \
+    return -1;                                                   \
+  }
+#else
+#define TVM_FFI_SAFE_CALL_CATCH_REST_()                          \
+  catch (...) {                                                  \
+    ::tvm::ffi::tether::RaiseUnknownException();                 \
+    return -1;                                                   \
+  }
+#endif
 
 // Throws the raised error when a C function failed.
 #define TVM_FFI_CHECK_SAFE_CALL(func)                                                            \

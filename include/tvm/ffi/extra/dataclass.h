@@ -53,24 +53,38 @@ TVM_FFI_EXTRA_CXX_API bool RecursiveLe(const Any& lhs, const Any& rhs);
 TVM_FFI_EXTRA_CXX_API bool RecursiveGt(const Any& lhs, const Any& rhs);
 TVM_FFI_EXTRA_CXX_API bool RecursiveGe(const Any& lhs, const Any& rhs);
 
+namespace tether {
+
+// Does not throw where the text cannot be made: what is printed is often the message of an error,
+// and a second exception there would end the process.
+inline std::ostream& PrintRepr(std::ostream& os, const Any& value) {
+  try {
+    return os << ReprPrint(value);
+  } catch (const std::exception& error) {
+    return os << '<' << value.GetTypeKey() << ", no text: " << error.what() << '>';
+  }
+}
+
+}  // namespace tether
+
 // Streams. Types with an operator of their own (String, Shape) keep it.
 
 inline std::ostream& operator<<(std::ostream& os, const Any& value) {
-  return os << ReprPrint(value);
+  return tether::PrintRepr(os, value);
 }
 
 inline std::ostream& operator<<(std::ostream& os, const ObjectRef& value) {
-  return os << ReprPrint(Any(value));
+  return tether::PrintRepr(os, Any(value));
 }
 
 template <typename... V>
 inline std::ostream& operator<<(std::ostream& os, const Variant<V...>& value) {
-  return os << ReprPrint(Any(value));
+  return tether::PrintRepr(os, Any(value));
 }
 
 template <typename T>
 inline std::ostream& operator<<(std::ostream& os, const Optional<T>& value) {
-  return os << ReprPrint(Any(value));
+  return tether::PrintRepr(os, Any(value));
 }
 
 }  // namespace ffi

@@ -343,6 +343,8 @@ inline Expected<Optional<VisitInterrupt>> StructuralWalkExpected(
     return error;
   } catch (const std::exception& error) {
     return Error("InternalError", error.what(), "");
+  } catch (...) {
+    return Error("RuntimeError", tether::kUnknownException, "");
   }
 }
 
