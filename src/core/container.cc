@@ -67,7 +67,12 @@ void ReplaceSlice(List<Any> list, int64_t start, int64_t stop, const List<Any>& 
   }
   ListObj* target = list.GetListObj();
   const int64_t size = tether::SeqOps::Size(target);
-  if (start < 0 || stop > size || start > stop) tether::ThrowEraseRange(start, stop, size);
+  if (start == stop) {
+    if (items.empty()) return;
+    tether::SeqOps::CheckInsertPosition(target, start);
+  } else if (start < 0 || stop > size || start > stop) {
+    tether::ThrowEraseRange(start, stop, size);
+  }
   tether::ListOps::WithRoom(target, static_cast<int64_t>(items.size()) - (stop - start));
   tether::SeqOps::Rotate(target, start, stop, size);
   const tether::TakenCells old(target, size - (stop - start));

@@ -139,10 +139,10 @@ class List : public ObjectRef {
   List(IterType first, IterType last) : List() {
     static_assert(is_valid_iterator_v<T, IterType>,
                   "the iterator does not yield elements of this List");
-    Assign(first, last);
+    Fill(first, last);
   }
-  List(std::initializer_list<T> init) : List() { Assign(init.begin(), init.end()); }  // NOLINT(*)
-  List(const std::vector<T>& init) : List() { Assign(init.begin(), init.end()); }     // NOLINT(*)
+  List(std::initializer_list<T> init) : List() { Fill(init.begin(), init.end()); }  // NOLINT(*)
+  List(const std::vector<T>& init) : List() { Fill(init.begin(), init.end()); }     // NOLINT(*)
   explicit List(const size_t n, const T& val)
       : ObjectRef(ListObj::CreateRepeated(static_cast<int64_t>(n), Any(val))) {}
 
@@ -214,19 +214,27 @@ class List : public ObjectRef {
   // The range must not lie in this list.
   template <typename IterType>
   void Assign(IterType first, IterType last) {
-    const int64_t n = static_cast<int64_t>(std::distance(first, last));
-    if (TVM_FFI_PREDICT_FALSE(n < 0)) {
+    if (TVM_FFI_PREDICT_FALSE(std::distance(first, last) < 0)) {
       tether::ThrowValueError("cannot construct a List of negative size");
     }
-    ListObj* list = EnsureObject();
-    tether::TakenCells old(list, 0);
-    tether::ListOps::Reserve(list, n);
-    tether::SeqOps::AppendRange(list, first, last);
+    tether::TakenCells old(EnsureObject(), 0);  // they die when the new ones are in their place
+    Fill(first, last);
   }
 
   ListObj* GetListObj() const { return static_cast<ListObj*>(data_.get()); }
 
  private:
+  // Fills an empty list.
+  template <typename IterType>
+  void Fill(IterType first, IterType last) {
+    const int64_t n = static_cast<int64_t>(std::distance(first, last));
+    if (TVM_FFI_PREDICT_FALSE(n < 0)) {
+      tether::ThrowValueError("cannot construct a List of negative size");
+    }
+    tether::ListOps::Reserve(GetListObj(), n);
+    tether::SeqOps::AppendRange(GetListObj(), first, last);
+  }
+
   TVM_FFI_INLINE static T Read(const Any& cell) { return tether::ElementReader<T>::convert(cell); }
 
   TVM_FFI_INLINE const ListObj* NotNull() const {

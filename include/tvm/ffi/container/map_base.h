@@ -378,6 +378,22 @@ struct DenseTable {
     }
   }
 
+  // Find for a number or another key that is equal to nothing but its own bits: without any call,
+  // it needs no registers saved, which would take as long as the search.
+  TVM_FFI_INLINE uint64_t FindBits(const Any& key) const {
+    if (size == 0) return kNoSlot;
+    const TVMFFIAny* cell = details::AnyUnsafe::TVMFFIAnyPtrFromAny(key);
+    const auto index = static_cast<uint64_t>(static_cast<int64_t>(cell->type_index));
+    uint64_t slot = Home(details::StableHashCombine(index, cell->v_uint64));
+    if (IsNotHead(slot)) return kNoSlot;
+    while (true) {
+      if (key.same_as(Item(slot)->data.first)) return slot;
+      const uint8_t step = Step(slot);
+      if (step == 0) return kNoSlot;
+      slot = Forward(slot, step);
+    }
+  }
+
   // ---- The list of insertion order.
 
   TVM_FFI_INLINE void LinkLast(uint64_t slot) {
@@ -584,20 +600,28 @@ struct MapOps {
   }
 
   // The index of `key`, or EndIndex. It holds until user code runs.
-  static uint64_t FindIndex(const MapBaseObj* map, const Any& key,
-                            const char* operation = "find") {
-    uint64_t index;
-    if (IsSmall(map)) {
-      index = FindSmall(map, key);
-    } else {
-      if (map->size_ == 0) return kNoSlot;
-      const TVMFFIAny* hook = nullptr;
-      const uint64_t hash = HashUnlessHook(key, &hook);
-      index = hook == nullptr ? DenseTable::Load(map).Find(key, hash) : kAskHooks;
-    }
+  TVM_FFI_INLINE static uint64_t FindIndex(const MapBaseObj* map, const Any& key,
+                                           const char* operation = "find") {
+    const uint64_t index = FindPlain(map, key);
     if (TVM_FFI_PREDICT_TRUE(index != kAskHooks)) return index;
     std::optional<uint64_t> hash;
     return FindAsking(map, key, &hash, operation);
+  }
+
+  // As FindIndex, or kAskHooks.
+  static uint64_t FindPlain(const MapBaseObj* map, const Any& key) {
+    if (!IsSmall(map) && key.type_index() < TypeIndex::kTVMFFISmallStr) {
+      return DenseTable::Load(map).FindBits(key);
+    }
+    return FindByContent(map, key);
+  }
+
+  TVM_FFI_NO_INLINE static uint64_t FindByContent(const MapBaseObj* map, const Any& key) {
+    if (IsSmall(map)) return FindSmall(map, key);
+    if (map->size_ == 0) return kNoSlot;
+    const TVMFFIAny* hook = nullptr;
+    const uint64_t hash = HashUnlessHook(key, &hook);
+    return hook == nullptr ? DenseTable::Load(map).Find(key, hash) : kAskHooks;
   }
 
   TVM_FFI_INLINE static uint64_t FindSmall(const MapBaseObj* map, const Any& key) {
@@ -706,22 +730,24 @@ struct MapOps {
   // store in it stays.
   static void Clear(MapBaseObj* map) {
     if (map->size_ == 0) return;
+    if (IsSmall(map)) return ClearSmall(map);
     MapBuffer buffer;
-    if (IsSmall(map)) {
-      const uint64_t n = map->size_;
-      buffer.reset(::operator new(n * sizeof(MapEntry)));
-      MapEntry* entries = static_cast<MapEntry*>(buffer.get());
-      RelocateEntries(entries, SmallEntries(map), n);
-      map->size_ = 0;
-      for (uint64_t i = n; i > 0; --i) entries[i - 1].~MapEntry();
-      return;
-    }
     DenseTable empty = DenseTable::MakeEmpty(map->slots_, &buffer);
     DenseTable old = DenseTable::Load(map);
     auto old_deleter = map->data_deleter_;
     SetTable(map, empty, &buffer);
     old.DestroyEntries();
     if (old_deleter != nullptr) old_deleter(old.blocks);
+  }
+
+  static void ClearSmall(MapBaseObj* map) {
+    // A small map has four entries at most.
+    alignas(MapEntry) unsigned char taken[kMaxSmallSlots * sizeof(MapEntry)];
+    MapEntry* entries = reinterpret_cast<MapEntry*>(taken);
+    const uint64_t n = std::min(map->size_, kMaxSmallSlots);
+    RelocateEntries(entries, SmallEntries(map), n);
+    map->size_ = 0;
+    for (uint64_t i = n; i > 0; --i) entries[i - 1].~MapEntry();
   }
 
   // For destructors: by the form the map has now, whatever it was allocated as. The fields say

@@ -86,7 +86,7 @@ class TakenCells {
 
   Any* Cells() { return reinterpret_cast<Any*>(many_ != nullptr ? many_.get() : few_); }
 
-  int64_t n_;
+  int64_t n_ = 0;
   std::unique_ptr<Cell[]> many_;
   Cell few_[kFew];
 };
@@ -252,11 +252,19 @@ void SeqOps::AppendRange(SeqBaseObj* seq, Iter first, Iter last) {
   }
 }
 
-inline TakenCells::TakenCells(SeqBaseObj* seq, int64_t size)
-    : n_(std::max<int64_t>(SeqOps::Size(seq) - size, 0)) {
-  if (n_ > kFew) many_.reset(new Cell[static_cast<size_t>(n_)]);
-  RelocateCells(Cells(), SeqOps::Cells(seq) + size, n_);
-  seq->TVMFFISeqCell::size -= n_;
+inline TakenCells::TakenCells(SeqBaseObj* seq, int64_t size) {
+  const int64_t n = SeqOps::Size(seq) - size;
+  if (n <= 0) return;
+  const Any* cells = SeqOps::Cells(seq) + size;
+  const auto owns = [](const Any& cell) {
+    return cell.type_index() >= TypeIndex::kTVMFFIStaticObjectBegin;
+  };
+  if (std::any_of(cells, cells + n, owns)) {
+    if (n > kFew) many_.reset(new Cell[static_cast<size_t>(n)]);
+    RelocateCells(Cells(), cells, n);
+    n_ = n;
+  }
+  seq->TVMFFISeqCell::size = size;
 }
 
 inline void SeqOps::Rotate(SeqBaseObj* seq, int64_t first, int64_t middle, int64_t last) {
