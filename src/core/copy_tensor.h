@@ -36,8 +36,7 @@ inline const char* FindCopyObstacle(const DLTensor& source) {
 }
 
 inline Tensor CopyTensor(const DLTensor& source) {
-  const char* obstacle = FindCopyObstacle(source);
-  TVM_FFI_CHECK(obstacle == nullptr, ValueError) << obstacle;
+  if (const char* obstacle = FindCopyObstacle(source)) TVM_FFI_THROW(ValueError) << obstacle;
   const ShapeView shape(source.shape, static_cast<size_t>(source.ndim));
   Tensor copy = Tensor::FromNDAlloc(HostMemory(), shape, source.dtype, source.device);
   auto* to = static_cast<char*>(copy.data_ptr());

@@ -150,9 +150,11 @@ int TVMFFITensorFromDLPackVersioned(DLManagedTensorVersioned* from, int32_t requ
 int TVMFFITensorToDLPack(TVMFFIObjectHandle from, DLManagedTensor** out) {
   TVM_FFI_SAFE_CALL_BEGIN();
   const TensorObj* tensor = AsTensor(from);
-  TVM_FFI_CHECK(!IsReadOnly(tensor), BufferError)
-      << "a read-only tensor cannot be exported without a version, which has no way to say that it "
-         "is read-only; ask for max_version=(1, 0) or for a copy";
+  if (IsReadOnly(tensor)) {
+    TVM_FFI_THROW(BufferError)
+        << "a read-only tensor cannot be exported without a version, which has no way to say that "
+           "it is read-only; ask for max_version=(1, 0) or for a copy";
+  }
   *out = tether::ExportTensor<DLManagedTensor>(tensor);
   TVM_FFI_SAFE_CALL_END();
 }

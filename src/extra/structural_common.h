@@ -100,8 +100,9 @@ inline TVMFFIByteArray RequireHostContent(const DLTensor& tensor, const char* ve
   TVM_FFI_ICHECK(tensor.device.device_type == kDLCPU) << "can only " << verb << " CPU tensor";
   TVM_FFI_ICHECK(IsContiguous(tensor)) << "Can only " << verb << " contiguous tensor";
   // Tensors that a client made itself never went through an import.
-  TVM_FFI_CHECK(FindDefect(tensor) == Defect::kNone, ValueError)
-      << "can only " << verb << " a tensor that has memory for its shape";
+  if (const Defect defect = FindDefect(tensor); defect != Defect::kNone) {
+    TVM_FFI_THROW(ValueError) << "cannot " << verb << ": " << Describe(defect, tensor);
+  }
   return {static_cast<const char*>(tensor.data) + tensor.byte_offset, GetDataSize(tensor)};
 }
 

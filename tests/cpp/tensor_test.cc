@@ -5,6 +5,7 @@
 #include <tvm/ffi/any.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/extra/dataclass.h>
 #include <tvm/ffi/extra/dtype.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/optional.h>
@@ -423,6 +424,31 @@ TEST(DLPack, ARefusedImportLeavesTheProducerItsTensor) {
   producer.managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED;
   producer.managed.version = {9, 9};
   { Tensor accepted = Tensor::FromDLPackVersioned(&producer.managed); }
+  EXPECT_EQ(producer.deleted, 1);
+}
+
+TEST(DLPack, AReadOnlyTensorStaysOne) {
+  Producer producer;
+  producer.managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED;
+  auto flags_of = [](const Tensor& tensor) {
+    DLManagedTensorVersioned* managed = tensor.ToDLPackVersioned();
+    const uint64_t flags = managed->flags;
+    managed->deleter(managed);
+    return flags;
+  };
+  {
+    Tensor tensor = Tensor::FromDLPackVersioned(&producer.managed);
+    EXPECT_EQ(tensor.data_ptr(), producer.managed.dl_tensor.data);
+    EXPECT_EQ(flags_of(tensor), DLPACK_FLAG_BITMASK_READ_ONLY);
+    Tensor view = tensor.as_strided({1}, {1});
+    EXPECT_EQ(flags_of(view), DLPACK_FLAG_BITMASK_READ_ONLY);
+    EXPECT_EQ(flags_of(view.as_strided({1}, {1})), DLPACK_FLAG_BITMASK_READ_ONLY);
+    EXPECT_NE(ErrorText([&] { view.ToDLPack(); }).find("BufferError: a read-only tensor"),
+              std::string::npos);
+    EXPECT_EQ(flags_of(DeepCopy(view).cast<Tensor>()), 0u) << "a copy may be written";
+    Tensor again = Tensor::FromDLPackVersioned(view.ToDLPackVersioned());
+    EXPECT_EQ(flags_of(again), DLPACK_FLAG_BITMASK_READ_ONLY);
+  }
   EXPECT_EQ(producer.deleted, 1);
 }
 

@@ -294,7 +294,7 @@ def test_a_read_only_tensor_stays_one(way: str) -> None:
     assert flags_of(writable._to_dlpack_versioned()) == 0
     tensor = WAYS[way](from_dlpack(make(flags=READ_ONLY)))
     assert tensor.data_ptr() == ctypes.addressof(data) and tensor.shape == (2, 3)
-    for export in (tensor._to_dlpack_versioned, lambda: tensor.__dlpack__(max_version=(1, 0))):
+    for export in (tensor._to_dlpack_versioned, partial(tensor.__dlpack__, max_version=(1, 0))):
         assert flags_of(export()) == READ_ONLY
     for refused in (tensor._to_dlpack, tensor.__dlpack__):
         with pytest.raises(BufferError, match="a read-only tensor cannot be exported without a ve"):
@@ -493,7 +493,10 @@ def test_what_is_no_tensor(name: str) -> None:
         (lambda: 5, "got int$"),
         (lambda: "dltensor", "got str$"),
         (lambda: (1,), "got tuple$"),
-        (lambda: foreign.make_capsule("used_dltensor"), "was consumed, which can be done only once"),
+        (
+            lambda: foreign.make_capsule("used_dltensor"),
+            "was consumed, which can be done only once",
+        ),
         (lambda: foreign.make_capsule("used_dltensor_versioned"), "was consumed"),
         (lambda: foreign.make_capsule("other"), "got a capsule called 'other'$"),
         (lambda: foreign.capsule_of(foreign.make_managed(), None), "got a capsule called ''$"),
@@ -962,7 +965,12 @@ def test_lazy_signs_are_resolved(cls: Any, conj: bool, neg: bool) -> None:
     assert echo(plain).address == plain.address, "nothing to resolve, nothing copied"
     lazy = cls([1, 2, 3, 4, 5, 6], conj=conj, neg=neg)
     expected = lazy.meant()
-    for way in (echo, lambda t: echo([t])[0], lambda t: tvm_ffi.Array([t])[0], lambda t: Box(t).tensor):
+    for way in (
+        echo,
+        lambda t: echo([t])[0],
+        lambda t: tvm_ffi.Array([t])[0],
+        lambda t: Box(t).tensor,
+    ):
         got = way(lazy)
         assert values_of(got) == expected
     assert values_of(lazy) == [1, 2, 3, 4, 5, 6], "the given one stays as it is"
