@@ -124,7 +124,7 @@ _TRACEBACK_MANAGER = TracebackManager()
 
 
 # Of the base class, whatever a subclass calls by these names.
-_traceback_of = BaseException.__traceback__.__get__  # type: ignore[attr-defined]
+_traceback_of = BaseException.__traceback__.__get__  # type: ignore[union-attr]
 _set_traceback = BaseException.with_traceback
 
 
@@ -187,6 +187,7 @@ def _members(exception: BaseException) -> tuple[Any, ...]:
 
 _traceback_to_backtrace_str = core._traceback_text
 core._WITH_APPEND_BACKTRACE = _with_append_backtrace
+core._TRACEBACK_TO_BACKTRACE_STR = _traceback_to_backtrace_str
 core._extend_traceback = _extend_traceback
 core._let_frames_go = _let_frames_go
 

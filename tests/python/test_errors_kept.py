@@ -196,7 +196,7 @@ class Scene:
         local = self.local()  # noqa: F841
         try:
             try:
-                inner = self.local()  # noqa: F841
+                inner = self.local()
                 raise KeyError("first")
             finally:
                 del inner
