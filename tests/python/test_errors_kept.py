@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import tvm_ffi
-from support import FREE_THREADED, Payload, run_python, run_threads, scaled, wait_until
+from support import Payload, run_python, run_threads, scaled, wait_until
 from tvm_ffi import core, testing
 
 catch_error = tvm_ffi.get_global_func("testing.catch_error")
@@ -161,8 +161,6 @@ def test_an_exception_raised_in_one_thread_is_thrown_in_another() -> None:
 
 
 def test_threads_share_one_exception_and_each_gets_it() -> None:
-    if FREE_THREADED and sys.version_info < (3, 14):
-        pytest.skip("the interpreter itself does not guard the traceback of a shared exception")
     shared = Refused(1, detail="")
 
     def fail() -> None:
