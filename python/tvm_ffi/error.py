@@ -47,8 +47,8 @@ def register_error(
         if not (isinstance(error_class, type) and issubclass(error_class, BaseException)):
             raise TypeError(f"register_error expects an exception class, got {error_class!r}")
         name = name_or_cls if isinstance(name_or_cls, str) else error_class.__name__
-        core.ERROR_NAME_TO_TYPE[name] = error_class
         core.ERROR_TYPE_TO_NAME[error_class] = name
+        core.ERROR_NAME_TO_TYPE[name] = error_class
         return error_class
 
     if name_or_cls is not None and not isinstance(name_or_cls, str):

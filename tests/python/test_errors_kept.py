@@ -576,3 +576,32 @@ def test_an_error_raised_in_a_finaliser_does_not_disturb_the_one_in_flight() -> 
 
     assert caught(testing.apply, fail) is error
     assert finished == [1]
+
+
+def test_an_exception_passes_a_visitor_that_adds_its_context_as_itself() -> None:
+    exception = Refused(1, detail="")
+
+    def fail(value: int) -> None:
+        raise exception
+
+    node = tvm_ffi.Array([tvm_ffi.Array([1]), "x"])
+    arrived = caught(testing.apply, lambda: tvm_ffi.structural_walk(node, (int, fail)))
+    assert arrived is exception
+    visited = arrived.__tvm_ffi_error__.extra_context.reverse_visit_pattern
+    assert [len(one) for one in visited] == [1, 2]
+
+
+def test_internals_replaced_by_anything_do_not_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ValueError("x")
+
+    for name in ("_extend_traceback", "_let_frames_go", "ERROR_TYPE_TO_NAME"):
+        for value in (None, 3, lambda *args: 1 / 0):
+            monkeypatch.setattr(core, name, value)
+            assert type(caught(testing.apply, fail)) is ValueError
+            assert type(caught(throw_error, catch_error(fail))) is ValueError
+        monkeypatch.undo()
+    for value in (None, 3, ValueError):
+        monkeypatch.setattr(core, "_py_error", lambda error, value=value: value)
+        with pytest.raises(TypeError, match="expected an exception"):
+            testing.test_raise_error("ValueError", "x")
