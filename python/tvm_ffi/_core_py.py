@@ -851,6 +851,7 @@ def install(core_module: Any) -> None:
             if hasattr(value, "__qualname__"):
                 value.__module__ = core.__name__
     core._WITH_APPEND_BACKTRACE = None
+    core._TRACEBACK_TO_BACKTRACE_STR = None
     core._CLASS_OBJECT = Object
     core.CObject.__getstate__ = _object_getstate
     core.CObject.__setstate__ = _object_setstate

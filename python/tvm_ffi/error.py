@@ -47,8 +47,8 @@ def register_error(
         if not (isinstance(error_class, type) and issubclass(error_class, BaseException)):
             raise TypeError(f"register_error expects an exception class, got {error_class!r}")
         name = name_or_cls if isinstance(name_or_cls, str) else error_class.__name__
-        core.ERROR_NAME_TO_TYPE[name] = error_class
         core.ERROR_TYPE_TO_NAME[error_class] = name
+        core.ERROR_NAME_TO_TYPE[name] = error_class
         return error_class
 
     if name_or_cls is not None and not isinstance(name_or_cls, str):
@@ -124,7 +124,7 @@ _TRACEBACK_MANAGER = TracebackManager()
 
 
 # Of the base class, whatever a subclass calls by these names.
-_traceback_of = BaseException.__traceback__.__get__  # type: ignore[attr-defined]
+_traceback_of = BaseException.__traceback__.__get__  # type: ignore[union-attr]
 _set_traceback = BaseException.with_traceback
 
 
@@ -187,6 +187,7 @@ def _members(exception: BaseException) -> tuple[Any, ...]:
 
 _traceback_to_backtrace_str = core._traceback_text
 core._WITH_APPEND_BACKTRACE = _with_append_backtrace
+core._TRACEBACK_TO_BACKTRACE_STR = _traceback_to_backtrace_str
 core._extend_traceback = _extend_traceback
 core._let_frames_go = _let_frames_go
 

@@ -336,11 +336,9 @@ class RaisedException : public ffi::ErrorObj {
   }
 
   // Where nobody but C++ has the exception, nobody looks at its traceback; it is made anew from the
-  // text when the exception is thrown again. True if so.
-  bool ForgetFramesUnused() {
-    if (Py_REFCNT(exc_) != 1) return false;
-    PyException_SetTraceback(exc_, Py_None);
-    return true;
+  // text when the exception is thrown again.
+  void ForgetFramesUnused() {
+    if (Py_REFCNT(exc_) == 1) PyException_SetTraceback(exc_, Py_None);
   }
 
   std::atomic<bool> is_watched{false};
@@ -378,8 +376,11 @@ class RaisedException : public ffi::ErrorObj {
                                "backslashreplace"),
           static_cast<Py_ssize_t>(known), all ? Py_True : Py_False));
     }
-    if (!done) PyErr_Clear();
-    return static_cast<bool>(done);
+    if (done) return true;
+    bool was_interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
+    PyErr_Clear();
+    if (was_interrupted) PyErr_SetInterrupt();  // Ctrl-C came just now: let it come again
+    return false;
   }
 
   std::string kind_;
@@ -408,7 +409,12 @@ PyObject* PyErrorOf(PyObject* self, PyObject*) {
     if (raised != nullptr) return Py_NewRef(raised->exception());
   }
   Ref make = Ref::Steal(PyObject_GetAttrString(core_module, "_py_error"));
-  return make ? PyObject_CallOneArg(make.get(), self) : nullptr;
+  Ref exc = make ? Ref::Steal(PyObject_CallOneArg(make.get(), self)) : Ref();
+  if (exc && !PyExceptionInstance_Check(exc.get())) {
+    return PyErr_Format(PyExc_TypeError, "expected an exception, got %s",
+                        Py_TYPE(exc.get())->tp_name);
+  }
+  return exc.release();
 }
 
 // ---- errors that C++ keeps ----
@@ -457,7 +463,10 @@ std::vector<ffi::WeakObjectPtr<RaisedException>> watched;
 void Watch(const ffi::ObjectPtr<RaisedException>& owner) {
   if (owner->is_watched.exchange(true)) return;
   std::lock_guard<ShortLock> guard(watched_lock);
-  watched.emplace_back(owner);
+  try {
+    watched.emplace_back(owner);
+  } catch (const std::bad_alloc&) {  // its frames then live as long as the error
+  }
 }
 
 PyObject* ConvertToError(PyObject*, PyObject* exc) {
@@ -551,19 +560,23 @@ void SettleDepartures(TVMFFIObject* arriving) {
 }
 
 void ForgetUnusedFrames() {
-  std::vector<ffi::WeakObjectPtr<RaisedException>> all, rest;
+  std::vector<ffi::WeakObjectPtr<RaisedException>> all;
   {
     std::lock_guard<ShortLock> guard(watched_lock);
     all.swap(watched);
   }
+  // What dies here may run code that adds to the list.
   for (auto& weak : all) {
-    ffi::ObjectPtr<RaisedException> raised = weak.lock();
-    if (raised == nullptr) continue;
-    raised->ForgetFramesUnused();
-    rest.push_back(std::move(weak));
+    if (ffi::ObjectPtr<RaisedException> raised = weak.lock()) raised->ForgetFramesUnused();
   }
   std::lock_guard<ShortLock> guard(watched_lock);
-  for (auto& weak : rest) watched.push_back(std::move(weak));
+  for (auto& weak : all) {
+    if (weak.expired()) continue;
+    try {
+      watched.push_back(std::move(weak));
+    } catch (const std::bad_alloc&) {
+    }
+  }
 }
 
 PyObject* ExceptionIn(TVMFFIObject* error) {

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import tvm_ffi
-from support import FREE_THREADED, Payload, run_python, run_threads, scaled, wait_until
+from support import Payload, run_python, run_threads, scaled, wait_until
 from tvm_ffi import core, testing
 
 catch_error = tvm_ffi.get_global_func("testing.catch_error")
@@ -161,8 +161,6 @@ def test_an_exception_raised_in_one_thread_is_thrown_in_another() -> None:
 
 
 def test_threads_share_one_exception_and_each_gets_it() -> None:
-    if FREE_THREADED and sys.version_info < (3, 14):
-        pytest.skip("the interpreter itself does not guard the traceback of a shared exception")
     shared = Refused(1, detail="")
 
     def fail() -> None:
@@ -196,7 +194,7 @@ class Scene:
         local = self.local()  # noqa: F841
         try:
             try:
-                inner = self.local()  # noqa: F841
+                inner = self.local()
                 raise KeyError("first")
             finally:
                 del inner
@@ -578,3 +576,32 @@ def test_an_error_raised_in_a_finaliser_does_not_disturb_the_one_in_flight() -> 
 
     assert caught(testing.apply, fail) is error
     assert finished == [1]
+
+
+def test_an_exception_passes_a_visitor_that_adds_its_context_as_itself() -> None:
+    exception = Refused(1, detail="")
+
+    def fail(value: int) -> None:
+        raise exception
+
+    node = tvm_ffi.Array([tvm_ffi.Array([1]), "x"])
+    arrived = caught(testing.apply, lambda: tvm_ffi.structural_walk(node, (int, fail)))
+    assert arrived is exception
+    visited = arrived.__tvm_ffi_error__.extra_context.reverse_visit_pattern
+    assert [len(one) for one in visited] == [1, 2]
+
+
+def test_internals_replaced_by_anything_do_not_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ValueError("x")
+
+    for name in ("_extend_traceback", "_let_frames_go", "ERROR_TYPE_TO_NAME"):
+        for value in (None, 3, lambda *args: 1 / 0):
+            monkeypatch.setattr(core, name, value)
+            assert type(caught(testing.apply, fail)) is ValueError
+            assert type(caught(throw_error, catch_error(fail))) is ValueError
+        monkeypatch.undo()
+    for value in (None, 3, ValueError):
+        monkeypatch.setattr(core, "_py_error", lambda error, value=value: value)
+        with pytest.raises(TypeError, match="expected an exception"):
+            testing.test_raise_error("ValueError", "x")
