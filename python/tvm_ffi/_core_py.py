@@ -414,6 +414,12 @@ class TypeField(_Described):
                 function.__doc__ = self.doc
         return core.FFIProperty(self.getter, setter, self.frozen, None, self.doc)
 
+    def _install(self, cls: type) -> None:
+        """Make the field an attribute of the class that is registered for its type."""
+        made = self.as_property(cls)
+        core._share_for_good(made)
+        setattr(cls, self.name, made)
+
 
 class TypeMethod(_Described):
     """One reflected method of a type; `func` takes the object first unless `is_static`."""
@@ -691,7 +697,8 @@ def _rollback_py_class(type_info: TypeInfo) -> None:
     _key_to_info.pop(type_info.type_key, None)
     if type_info.type_cls is not None:
         _cls_to_info.pop(type_info.type_cls, None)
-        core._set_class_of_index(type_info.type_index, None)
+        # Without fields the type never had an object, so nobody has looked for its class.
+        core._set_class_of_index(type_info.type_index, None, type_info.fields is None)
 
 
 def _register_fields(
@@ -762,7 +769,7 @@ def _make_fallback_class(type_index: int) -> type:
     cls: Any = _ObjectSlotsMeta(name, (base,), namespace)
     cls.__tvm_ffi_type_info__ = info
     for field in info.fields or ():
-        setattr(cls, field.name, field.as_property(cls))
+        field._install(cls)
     for method in info.methods:
         setattr(cls, method.name, method.as_callable(cls))
     if info.type_cls is None:

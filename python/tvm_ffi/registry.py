@@ -81,7 +81,7 @@ def _add_class_attrs(
     """Install the fields, methods and named type attributes of a type on its class."""
     for field in type_info.fields or ():
         if field.name not in type_cls.__dict__:
-            setattr(type_cls, field.name, field.as_property(type_cls))
+            field._install(type_cls)
     for method in type_info.methods:
         if method.name != "__ffi_init__" and not hasattr(type_cls, method.name):
             setattr(type_cls, method.name, method.as_callable(type_cls))

@@ -535,8 +535,6 @@ int InitProperty(PyObject* self, PyObject* args, PyObject* kwargs) {
                          Py_TYPE(setter) == types.field_setter && FieldOf(setter) == extra->field;
   Py_XSETREF(extra->write, setter == Py_None ? nullptr : Py_NewRef(setter));
   if (doc != Py_None) Py_XSETREF(extra->doc, Py_NewRef(doc));
-  // Fields stay as long as their type, for good, and every access counts a reference to this.
-  if (extra->field != nullptr) ShareForGood(self);
   return 0;
 }
 
@@ -675,7 +673,15 @@ PyObject* UseGeneralSetAttr(PyObject*, PyObject* arg) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef field_functions[] = {{"_use_general_setattr", UseGeneralSetAttr, METH_O, nullptr},
+// Of a property that a registered class has got: it stays as long as its type, for good, and every
+// access counts a reference to it.
+PyObject* PyShareForGood(PyObject*, PyObject* obj) {
+  if (PyObject_TypeCheck(obj, types.field_property)) ShareForGood(obj);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef field_functions[] = {{"_share_for_good", PyShareForGood, METH_O, nullptr},
+                                 {"_use_general_setattr", UseGeneralSetAttr, METH_O, nullptr},
                                  {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

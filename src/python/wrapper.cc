@@ -275,19 +275,28 @@ std::atomic<PyTypeObject*>* ClassPlace(size_t i) {
 
 }  // namespace
 
-void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined) {
+namespace {
+
+// The class that was there before, owned.
+Ref ReplaceClassOfIndex(int32_t type_index, PyTypeObject* cls) {
   Py_XINCREF(cls);
-  PyTypeObject* old;
-  {
+  std::lock_guard<ShortLock> guard(class_table_lock);
+  std::atomic<PyTypeObject*>* place = ClassPlace(static_cast<size_t>(type_index));
+  PyTypeObject* old = place->exchange(cls, std::memory_order_acq_rel);
+  return Ref::Steal(reinterpret_cast<PyObject*>(old));
+}
+
+}  // namespace
+
+void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined) {
+  if (cls != nullptr) {
     std::lock_guard<ShortLock> guard(class_table_lock);
-    if (cls != nullptr) {
-      InstallDealloc(cls);
-      InstallFieldAccess(cls, is_python_defined);
-    }
-    old = ClassPlace(static_cast<size_t>(type_index))->exchange(cls, std::memory_order_acq_rel);
+    InstallDealloc(cls);
+    InstallFieldAccess(cls, is_python_defined);
   }
+  Ref old = ReplaceClassOfIndex(type_index, cls);
   // Without the GIL another thread may have just read it: a class that was replaced stays.
-  if (!kFreeThreaded) Py_XDECREF(old);
+  if (kFreeThreaded) old.release();
 }
 
 PyTypeObject* MakeClassOfIndex(int32_t type_index) {
@@ -670,19 +679,25 @@ PyObject* SetFallbackHook(PyObject*, PyObject* hook) {
   Py_RETURN_NONE;
 }
 
+// The third argument says of a class that its type is defined in Python; of None, that nobody can
+// have looked at the class that was there.
 PyObject* PySetClassOfIndex(PyObject*, PyObject* args) {
   int index;
   PyObject* cls;
-  int is_python_defined = 0;
-  if (!PyArg_ParseTuple(args, "iO|p", &index, &cls, &is_python_defined)) return nullptr;
+  int flag = 0;
+  if (!PyArg_ParseTuple(args, "iO|p", &index, &cls, &flag)) return nullptr;
   if (index < 0) return PyErr_Format(PyExc_ValueError, "invalid type index %d", index);
   if (cls == Py_None) {
-    SetClassOfIndex(index, nullptr);
+    if (flag != 0) {
+      ReplaceClassOfIndex(index, nullptr);
+    } else {
+      SetClassOfIndex(index, nullptr);
+    }
     Py_RETURN_NONE;
   }
   // Any other class may be registered for a type, but only wrappers can be handed out.
   if (PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), types.object)) {
-    SetClassOfIndex(index, reinterpret_cast<PyTypeObject*>(cls), is_python_defined != 0);
+    SetClassOfIndex(index, reinterpret_cast<PyTypeObject*>(cls), flag != 0);
   }
   Py_RETURN_NONE;
 }

@@ -90,7 +90,7 @@ def c_class(
         if frozen:
             for type_field in info.fields:
                 if type_field.name not in shadowed:
-                    setattr(cls, type_field.name, type_field.as_property(cls))
+                    type_field._install(cls)
         _add_class_attrs(cls, info, _HOOK_NAMES)
         _install_dataclass_dunders(
             cls,
