@@ -1271,7 +1271,7 @@ class Machine:
             elif which == 3:
                 if not tvm_ffi.structural_equal(real, real):
                     raise Broken("value: an object is not structurally equal to itself")
-            elif not (real == real):
+            elif real != real:
                 raise Broken("value: an object is not equal to itself")
         except (TypeError, ValueError, RuntimeError):
             if which == 0:

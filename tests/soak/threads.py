@@ -43,6 +43,7 @@ KEYS = ["a", "b", "a longer key than most", 1, 2, 3]
 TEXT = ["", "short", "a string that is kept on the heap"]
 # Another thread came first; an object was moved away or changed in the middle of an operation.
 ALLOWED = (IndexError, KeyError, ValueError, RuntimeError, ReferenceError)
+BURST = 2**12  # a step is done 1 + c / BURST times: races need threads that meet
 STEPS: dict[str, tuple[Callable[..., None], float, str]] = {}
 
 
@@ -57,11 +58,15 @@ def step(weight: float, group: str = "core") -> Callable[[Any], Any]:
 class Shared:
     """What the threads share."""
 
-    def __init__(self, groups: set[str]) -> None:
+    def __init__(self, groups: set[str], hot: bool) -> None:
         self.groups = groups
         self.lists = [List(), List([1]), List()]
         self.dicts = [Dict(), Dict({"a": 1})]
         self.nodes = [PyNode(1), PyNodeDict(2), PyNode(3)]
+        if hot:
+            self.lists[1:] = [self.lists[0]] * 2
+            self.dicts[1:] = [self.dicts[0]]
+            self.nodes[1:] = [self.nodes[0]] * 2
         self.outer = Array([*self.lists, *self.dicts, Array([self.lists[0]])])
         anchors = [BaseDict(7), BaseSlots(8), PyNodeDict(9), tvm_ffi.convert(Callback(None))]
         for i, anchor in enumerate(anchors):
@@ -92,7 +97,7 @@ class Shared:
         if which == 4:
             return self.nodes[(b >> 3) % 3]
         if which == 5:
-            return self.anchors[(b >> 3) % 4]
+            return self.anchors[(b >> 3) % 3]
         return PyNode(b) if which == 6 else None
 
     # ---- steps
@@ -248,11 +253,11 @@ class Shared:
     @step(2, "walks")
     def walk(self, a: int, b: int, c: int) -> None:
         target = (self.outer, self.lists[0], self.dicts[0], self.nodes[b % 3])[a & 3]
-        which = c % 6
+        which = c % 10
         try:
-            if which == 0:
+            if which in (0, 6, 7):
                 repr(target)
-            elif which == 1:
+            elif which in (1, 8, 9):
                 hash(target)
             elif which == 2:
                 copy.deepcopy(target)
@@ -309,10 +314,12 @@ class Shared:
         try:
             barrier.wait()
             for name, a, b, c in steps:
-                try:
-                    STEPS[name][0](self, a, b, c)
-                except ALLOWED:
-                    pass
+                function = STEPS[name][0]
+                for k in range(1 + c % 2**16 // BURST):
+                    try:
+                        function(self, a, b + k, c)
+                    except ALLOWED:
+                        pass
                 if self.failures:
                     return
         except BaseException as error:
@@ -331,20 +338,19 @@ class Shared:
 def generate(seed: int, groups: set[str], length: int) -> dict[str, Any]:
     """Make the program of a seed: two to four lists of steps."""
     rng = random.Random(seed)
-    names, weights = [], []
-    for name, (_, weight, group) in STEPS.items():
-        if group in groups:
-            names.append(name)
-            weights.append(weight * rng.choice((0.2, 1.0, 1.0, 3.0)))
+    names = [name for name, (_, _, group) in STEPS.items() if group in groups]
+    hot = rng.random() < 0.7
+    if hot:  # few kinds of steps and one object of each kind, so that threads meet
+        names = rng.sample(names, min(len(names), 2 + rng.randrange(4)))
+    weights = [STEPS[name][1] for name in names]
     threads = 2 + rng.randrange(3)
-    steps = []
+    steps: list[Any] = []
     for thread in range(threads):
         chosen = rng.choices(names, weights, k=length)
         numbers = memoryview(rng.randbytes(6 * length)).cast("H").tolist()
-        steps += zip(
-            [thread] * length, chosen, numbers[::3], numbers[1::3], numbers[2::3], strict=True
-        )
-    return {"kind": "threads", "seed": seed, "threads": threads, "steps": steps}
+        columns = numbers[::3], numbers[1::3], numbers[2::3]
+        steps += zip([thread] * length, chosen, *columns, strict=True)
+    return {"kind": "threads", "seed": seed, "threads": threads, "hot": hot, "steps": steps}
 
 
 def run(program: dict[str, Any], groups: set[str], client: Any = None) -> int:
@@ -352,7 +358,7 @@ def run(program: dict[str, Any], groups: set[str], client: Any = None) -> int:
     gc.collect()
     before = tying.stats()
     Hook.run = nothing
-    shared = Shared(groups)
+    shared = Shared(groups, program["hot"])
     shared.client = client
     count = program["threads"]
     barrier = threading.Barrier(count)
@@ -390,4 +396,4 @@ def run(program: dict[str, Any], groups: set[str], client: Any = None) -> int:
     if any(wr() is not None for wr in watchers):
         raise Broken("P5: objects alive at the end")
     compare_stats(before, tying.stats())
-    return len(program["steps"])
+    return sum(1 + s[4] % 2**16 // BURST for s in program["steps"])
