@@ -80,7 +80,7 @@ class Shared:
     def legal(self, got: Any) -> None:
         if (
             got is None
-            or (type(got) is int and 0 <= got < 2**16)
+            or (type(got) is int and 0 <= got < 2**17)
             or (isinstance(got, str) and got in TEXT)
         ):
             return
@@ -116,7 +116,7 @@ class Shared:
     @step(4)
     def append(self, a: int, b: int, c: int) -> None:
         target = self.lists[a % 3]
-        if len(target) > 20:
+        if len(target) > 40:
             target.clear()
         target.append(self.value(b))
 
@@ -149,7 +149,7 @@ class Shared:
         for got in self.lists[a % 3]:
             self.legal(got)
 
-    @step(1)
+    @step(0.3)
     def clear(self, a: int, b: int, c: int) -> None:
         if a & 1:
             self.lists[b % 3].clear()
@@ -250,9 +250,11 @@ class Shared:
     def collect(self, a: int, b: int, c: int) -> None:
         gc.collect(a % 3)
 
-    @step(2, "walks")
+    @step(4, "walks")
     def walk(self, a: int, b: int, c: int) -> None:
-        target = (self.outer, self.lists[0], self.dicts[0], self.nodes[b % 3])[a & 3]
+        # Mostly from outside: who walks the structure has not locked what is inside.
+        inner = (self.lists[0], self.dicts[0], self.nodes[b % 3])
+        target = inner[a & 3] if a % 8 < 3 else self.outer
         which = c % 10
         try:
             if which in (0, 6, 7):
@@ -335,13 +337,33 @@ class Shared:
             node.f = node.g = None
 
 
+# Steps that get in each other's way.
+THEMES = [
+    ("walk", "append", "clear"),
+    ("walk", "set_key", "del_key", "clear"),
+    ("walk", "slices", "insert", "pop"),
+    ("walk", "set_field", "append"),
+    ("init_again", "append", "get_item", "walk"),
+    ("init_again", "set_key", "get_key", "iterate_dict"),
+    ("move", "append", "get_item", "iterate"),
+    ("hooked", "set_key", "clear", "get_key"),
+    ("anchor", "collect", "weak", "ring"),
+    ("append", "pop", "iterate", "clear", "slices"),
+    ("set_key", "get_key", "iterate_dict", "clear"),
+    ("set_field", "get_field", "walk", "collect"),
+    ("anchor", "hold", "call", "throw"),
+    ("converted", "move", "init_again", "append"),
+]
+
+
 def generate(seed: int, groups: set[str], length: int) -> dict[str, Any]:
     """Make the program of a seed: two to four lists of steps."""
     rng = random.Random(seed)
     names = [name for name, (_, _, group) in STEPS.items() if group in groups]
     hot = rng.random() < 0.7
     if hot:  # few kinds of steps and one object of each kind, so that threads meet
-        names = rng.sample(names, min(len(names), 2 + rng.randrange(4)))
+        chosen = rng.choice(THEMES) if rng.random() < 0.7 else rng.sample(names, min(len(names), 5))
+        names = [name for name in chosen if name in names] or names
     weights = [STEPS[name][1] for name in names]
     threads = 2 + rng.randrange(3)
     steps: list[Any] = []
