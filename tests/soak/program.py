@@ -191,6 +191,7 @@ class Machine:
         self.epoch = 0
         self.depth = 0
         self.armed: list[Step] = []
+        self.open = False  # hooks may run steps now
         self.ran_nested = 0
         self.failure: BaseException | None = None
         self.fired = 0
@@ -239,8 +240,8 @@ class Machine:
             self.depth -= 1
 
     def hook(self) -> None:
-        """Called by `Key` and `Converted`."""
-        if self.armed:
+        """Called by `Key` and `Converted`; most steps expect nothing to happen in them."""
+        if self.armed and self.open:
             self.nested(self.armed.pop())
 
     def finish(self) -> None:
@@ -503,7 +504,10 @@ class Machine:
         Only what the program ever stored may be there.
         """
         node.fuzzy = False
-        known = {n.pid: n for n in self.nodes if n.pid is not None}
+        e = self.reach()
+        # The dead may have had the same place.
+        nodes = sorted(self.nodes, key=lambda n: n.mark == e)
+        known = {n.pid: n for n in nodes if n.pid is not None}
         if node.kind == LIST:
             node.items = [self.adopt(v, known) for v in list(real)]
         elif node.kind == DICT:
@@ -1257,6 +1261,8 @@ class Machine:
         if node is None or node.kind == HUSK:
             return
         which = b % 5
+        before = self.ran_nested
+        self.open = not self.depth
         try:
             if which == 0:
                 repr(real)
@@ -1271,11 +1277,16 @@ class Machine:
             elif which == 3:
                 if not tvm_ffi.structural_equal(real, real):
                     raise Broken("value: an object is not structurally equal to itself")
-            elif not (real == real):
+            elif real != real:
                 raise Broken("value: an object is not equal to itself")
         except (TypeError, ValueError, RuntimeError):
-            if which == 0:
+            if which == 0 and self.ran_nested == before:
                 raise
+        except Broken:
+            if self.ran_nested == before:
+                raise
+        finally:
+            self.open = False
 
     @step(1, "copies")
     def duplicate(self, a: int, b: int, c: int) -> None:
@@ -1286,6 +1297,8 @@ class Machine:
         if self.reaches_knot(node):
             return  # nobody could cut the copy of the ring
         which = b % 4
+        before = self.ran_nested
+        self.open = not self.depth
         try:
             if which == 0:
                 other = copy.copy(real)
@@ -1296,7 +1309,11 @@ class Machine:
             else:
                 other = serialization.from_json_graph_str(serialization.to_json_graph_str(real))
         except (TypeError, ValueError, RuntimeError, pickle.PicklingError, AttributeError):
-            return  # rings, functions, opaque objects
+            return  # rings, functions, opaque objects, hooks that changed something
+        finally:
+            self.open = False
+        if self.ran_nested != before:
+            return
         if plain(type(other)) is not plain(type(real)):
             raise Broken(f"value: a copy of {type(real)} is a {type(other)}")
         self.match(other, node, set())
@@ -1432,6 +1449,7 @@ class Machine:
         node = self.M[i]
         before = self.ran_nested
         result = None
+        opened, self.open = self.open, True
         try:
             result = operation()
         except (RuntimeError, ValueError) as error:
@@ -1439,6 +1457,8 @@ class Machine:
                 raise Broken(f"unexpected {type(error).__name__}: {error}") from error
         except KeyError:
             result = KeyError
+        finally:
+            self.open = opened
         if self.ran_nested == before:
             return True, result
         # The object may have another wrapper by now.

@@ -104,11 +104,12 @@ def shrink(
     deadline = time.monotonic() + seconds
     kind = signature(found)
     crash = kind.startswith(("crash", "hang"))
-    tries = 6 if any(p["kind"] == "threads" for p in programs) else 2
+    racing = programs[-1]["kind"] == "threads"
+    tries, repeats = (4, 10) if racing else (2, 1)  # a race needs luck
 
     def fails(candidate: list[dict[str, Any]]) -> bool:
         for _ in range(tries):
-            got = run_in_child(lambda: run(candidate), hang_seconds)
+            got = run_in_child(lambda: run(candidate * repeats), hang_seconds)
             # A crash may show in another way the next time.
             if got and (signature(got) == kind or (crash and got.startswith(("crash", "hang")))):
                 return True
@@ -116,7 +117,7 @@ def shrink(
 
     if fails(programs[-1:]):
         programs = programs[-1:]
-    elif len(programs) > 1 and fails(programs):
+    elif len(programs) > 1 and not racing and fails(programs):
         programs = minimise(programs, fails, deadline)
     else:
         return programs[-1:], False

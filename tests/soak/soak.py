@@ -30,6 +30,7 @@ import json
 import mmap
 import os
 import pickle
+import re
 import shutil
 import signal
 import sys
@@ -180,12 +181,15 @@ class Soak:
 
     def found(self, worker: Worker, number: int, text: str) -> None:
         self.failed += 1
+        log = worker.log.read_text(errors="replace") if worker.log.exists() else ""
+        said = re.search(r"Sanitizer: [\w-]+|runtime error: .*", log)
+        if said:
+            text += f", {said[0]}"
         key = signature(text)
         print(f"found in program {number}: {text.splitlines()[0][:300]}", flush=True)
         if key in self.findings:
             self.findings[key]["again"] += 1
             return
-        log = worker.log.read_text(errors="replace") if worker.log.exists() else ""
         self.findings[key] = {
             "text": text,
             "number": number,

@@ -43,6 +43,7 @@ KEYS = ["a", "b", "a longer key than most", 1, 2, 3]
 TEXT = ["", "short", "a string that is kept on the heap"]
 # Another thread came first; an object was moved away or changed in the middle of an operation.
 ALLOWED = (IndexError, KeyError, ValueError, RuntimeError, ReferenceError)
+BURST = 2**12  # a step is done 1 + c / BURST times: races need threads that meet
 STEPS: dict[str, tuple[Callable[..., None], float, str]] = {}
 
 
@@ -57,11 +58,15 @@ def step(weight: float, group: str = "core") -> Callable[[Any], Any]:
 class Shared:
     """What the threads share."""
 
-    def __init__(self, groups: set[str]) -> None:
+    def __init__(self, groups: set[str], hot: bool) -> None:
         self.groups = groups
         self.lists = [List(), List([1]), List()]
         self.dicts = [Dict(), Dict({"a": 1})]
         self.nodes = [PyNode(1), PyNodeDict(2), PyNode(3)]
+        if hot:
+            self.lists[1:] = [self.lists[0]] * 2
+            self.dicts[1:] = [self.dicts[0]]
+            self.nodes[1:] = [self.nodes[0]] * 2
         self.outer = Array([*self.lists, *self.dicts, Array([self.lists[0]])])
         anchors = [BaseDict(7), BaseSlots(8), PyNodeDict(9), tvm_ffi.convert(Callback(None))]
         for i, anchor in enumerate(anchors):
@@ -75,7 +80,7 @@ class Shared:
     def legal(self, got: Any) -> None:
         if (
             got is None
-            or (type(got) is int and 0 <= got < 2**16)
+            or (type(got) is int and 0 <= got < 2**17)
             or (isinstance(got, str) and got in TEXT)
         ):
             return
@@ -92,7 +97,7 @@ class Shared:
         if which == 4:
             return self.nodes[(b >> 3) % 3]
         if which == 5:
-            return self.anchors[(b >> 3) % 4]
+            return self.anchors[(b >> 3) % 3]
         return PyNode(b) if which == 6 else None
 
     # ---- steps
@@ -111,7 +116,7 @@ class Shared:
     @step(4)
     def append(self, a: int, b: int, c: int) -> None:
         target = self.lists[a % 3]
-        if len(target) > 20:
+        if len(target) > 40:
             target.clear()
         target.append(self.value(b))
 
@@ -144,7 +149,7 @@ class Shared:
         for got in self.lists[a % 3]:
             self.legal(got)
 
-    @step(1)
+    @step(0.3)
     def clear(self, a: int, b: int, c: int) -> None:
         if a & 1:
             self.lists[b % 3].clear()
@@ -245,14 +250,16 @@ class Shared:
     def collect(self, a: int, b: int, c: int) -> None:
         gc.collect(a % 3)
 
-    @step(2, "walks")
+    @step(4, "walks")
     def walk(self, a: int, b: int, c: int) -> None:
-        target = (self.outer, self.lists[0], self.dicts[0], self.nodes[b % 3])[a & 3]
-        which = c % 6
+        # Mostly from outside: who walks the structure has not locked what is inside.
+        inner = (self.lists[0], self.dicts[0], self.nodes[b % 3])
+        target = inner[a & 3] if a % 8 < 3 else self.outer
+        which = c % 10
         try:
-            if which == 0:
+            if which in (0, 6, 7):
                 repr(target)
-            elif which == 1:
+            elif which in (1, 8, 9):
                 hash(target)
             elif which == 2:
                 copy.deepcopy(target)
@@ -309,10 +316,12 @@ class Shared:
         try:
             barrier.wait()
             for name, a, b, c in steps:
-                try:
-                    STEPS[name][0](self, a, b, c)
-                except ALLOWED:
-                    pass
+                function = STEPS[name][0]
+                for k in range(1 + c % 2**16 // BURST):
+                    try:
+                        function(self, a, b + k, c)
+                    except ALLOWED:
+                        pass
                 if self.failures:
                     return
         except BaseException as error:
@@ -328,23 +337,42 @@ class Shared:
             node.f = node.g = None
 
 
+# Steps that get in each other's way.
+THEMES = [
+    ("walk", "append", "clear"),
+    ("walk", "set_key", "del_key", "clear"),
+    ("walk", "slices", "insert", "pop"),
+    ("walk", "set_field", "append"),
+    ("init_again", "append", "get_item", "walk"),
+    ("init_again", "set_key", "get_key", "iterate_dict"),
+    ("move", "append", "get_item", "iterate"),
+    ("hooked", "set_key", "clear", "get_key"),
+    ("anchor", "collect", "weak", "ring"),
+    ("append", "pop", "iterate", "clear", "slices"),
+    ("set_key", "get_key", "iterate_dict", "clear"),
+    ("set_field", "get_field", "walk", "collect"),
+    ("anchor", "hold", "call", "throw"),
+    ("converted", "move", "init_again", "append"),
+]
+
+
 def generate(seed: int, groups: set[str], length: int) -> dict[str, Any]:
     """Make the program of a seed: two to four lists of steps."""
     rng = random.Random(seed)
-    names, weights = [], []
-    for name, (_, weight, group) in STEPS.items():
-        if group in groups:
-            names.append(name)
-            weights.append(weight * rng.choice((0.2, 1.0, 1.0, 3.0)))
+    names = [name for name, (_, _, group) in STEPS.items() if group in groups]
+    hot = rng.random() < 0.7
+    if hot:  # few kinds of steps and one object of each kind, so that threads meet
+        chosen = rng.choice(THEMES) if rng.random() < 0.7 else rng.sample(names, min(len(names), 5))
+        names = [name for name in chosen if name in names] or names
+    weights = [STEPS[name][1] for name in names]
     threads = 2 + rng.randrange(3)
-    steps = []
+    steps: list[Any] = []
     for thread in range(threads):
         chosen = rng.choices(names, weights, k=length)
         numbers = memoryview(rng.randbytes(6 * length)).cast("H").tolist()
-        steps += zip(
-            [thread] * length, chosen, numbers[::3], numbers[1::3], numbers[2::3], strict=True
-        )
-    return {"kind": "threads", "seed": seed, "threads": threads, "steps": steps}
+        columns = numbers[::3], numbers[1::3], numbers[2::3]
+        steps += zip([thread] * length, chosen, *columns, strict=True)
+    return {"kind": "threads", "seed": seed, "threads": threads, "hot": hot, "steps": steps}
 
 
 def run(program: dict[str, Any], groups: set[str], client: Any = None) -> int:
@@ -352,7 +380,7 @@ def run(program: dict[str, Any], groups: set[str], client: Any = None) -> int:
     gc.collect()
     before = tying.stats()
     Hook.run = nothing
-    shared = Shared(groups)
+    shared = Shared(groups, program["hot"])
     shared.client = client
     count = program["threads"]
     barrier = threading.Barrier(count)
@@ -390,4 +418,4 @@ def run(program: dict[str, Any], groups: set[str], client: Any = None) -> int:
     if any(wr() is not None for wr in watchers):
         raise Broken("P5: objects alive at the end")
     compare_stats(before, tying.stats())
-    return len(program["steps"])
+    return sum(1 + s[4] % 2**16 // BURST for s in program["steps"])
