@@ -334,9 +334,8 @@ struct MapIterator {
 PyTypeObject* map_iterator_type = nullptr;
 
 TVMFFIObject* SnapshotOf(ffi::MapBaseObj* map) {
-  ffi::Map<ffi::Any, ffi::Any> copy;
-  for (auto it = map->begin(); it != map->end(); ++it) copy.Set((*it).first, (*it).second);
-  return ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(copy));
+  // Entry by entry, without a look at the keys, which may run Python code.
+  return ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(tie::MapOps::Copy(map));
 }
 
 PyObject* MakeMapIterator(PyObject* self, Part part) {
