@@ -253,6 +253,6 @@ def test_p8_re_initialisation_races_with_use() -> None:
                 try:
                     use(obj, i)
                 except ValueError as error:
-                    assert "moved from" in str(error)  # noqa: PT017
+                    assert "moved from" in str(error)
 
     run_threads(8, body)
