@@ -241,6 +241,8 @@ def _make_hash() -> Callable[[Any], int]:
 
 def _make_copy(type_cls: type, type_info: TypeInfo) -> Callable[[Any], Any]:
     shallow_copy = core._lookup_type_attr(type_info.type_index, "__ffi_shallow_copy__")
+    if shallow_copy is not None:
+        shallow_copy.release_gil = False  # it reads fields that other threads may set
 
     def __copy__(self: Any) -> Any:
         if shallow_copy is None:

@@ -20,8 +20,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <unordered_map>
-#include <utility>
 
 namespace tvm {
 namespace ffi {
@@ -91,7 +91,8 @@ class Views {
 
   template <typename Copy>
   TVM_FFI_NO_INLINE const Object* Find(const Object* container, Copy&& copy) {
-    View& view = views_[container];
+    if (views_ == nullptr) views_ = std::make_unique<std::unordered_map<const Object*, View>>();
+    View& view = (*views_)[container];
     if (!view.copy.defined()) {
       view.container = ObjectRef(
           details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(const_cast<Object*>(container)));
@@ -101,7 +102,7 @@ class Views {
     return view.copy.get();
   }
 
-  std::unordered_map<const Object*, View> views_;
+  std::unique_ptr<std::unordered_map<const Object*, View>> views_;  // NULL with the GIL
 };
 
 }  // namespace tether

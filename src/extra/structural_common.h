@@ -136,22 +136,11 @@ class Part {
 
   /*! \brief The value of a field. */
   Part(const TVMFFIFieldInfo* field, const Object* object) {
-    void* address = FieldAddress(object, field);
-    bool is_plain = (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0;
-    ObjectLock lock(object);
-    if (is_plain && field->field_static_type_index == kTVMFFIAny) {
-      cell_ = *static_cast<const TVMFFIAny*>(address);
-    } else if (is_plain && field->field_static_type_index == kTVMFFIInt && field->size == 8) {
-      cell_.type_index = kTVMFFIInt;
-      cell_.v_int64 = *static_cast<const int64_t*>(address);
-    } else if (is_plain && field->field_static_type_index >= kTVMFFIObject) {
-      cell_.v_obj = *static_cast<TVMFFIObject* const*>(address);
-      if (cell_.v_obj != nullptr) cell_.type_index = cell_.v_obj->type_index;
+    if (MayChangeAnyTime()) {
+      ReadLocked(field, object);
     } else {
-      TVM_FFI_CHECK_SAFE_CALL(field->getter(address, &cell_));
-      is_owned_ = cell_.type_index >= kTVMFFIStaticObjectBegin;
+      Read(field, object);
     }
-    if (MayChangeAnyTime()) Own();
   }
 
   /*! \brief Becomes another value, borrowed. Only a part that owns nothing may: letting go of a value
@@ -181,6 +170,29 @@ class Part {
 
  private:
   Part(const TVMFFIAny& cell, bool is_owned) : cell_(cell), is_owned_(is_owned) {}
+
+  TVM_FFI_INLINE void Read(const TVMFFIFieldInfo* field, const Object* object) {
+    void* address = FieldAddress(object, field);
+    bool is_plain = (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0;
+    if (is_plain && field->field_static_type_index == kTVMFFIAny) {
+      cell_ = *static_cast<const TVMFFIAny*>(address);
+    } else if (is_plain && field->field_static_type_index == kTVMFFIInt && field->size == 8) {
+      cell_.type_index = kTVMFFIInt;
+      cell_.v_int64 = *static_cast<const int64_t*>(address);
+    } else if (is_plain && field->field_static_type_index >= kTVMFFIObject) {
+      cell_.v_obj = *static_cast<TVMFFIObject* const*>(address);
+      if (cell_.v_obj != nullptr) cell_.type_index = cell_.v_obj->type_index;
+    } else {
+      TVM_FFI_CHECK_SAFE_CALL(field->getter(address, &cell_));
+      is_owned_ = cell_.type_index >= kTVMFFIStaticObjectBegin;
+    }
+  }
+
+  TVM_FFI_NO_INLINE void ReadLocked(const TVMFFIFieldInfo* field, const Object* object) {
+    ObjectLock lock(object);
+    Read(field, object);
+    Own();
+  }
 
   TVMFFIAny cell_{};
   bool is_owned_ = false;

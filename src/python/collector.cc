@@ -263,7 +263,10 @@ class EdgeWalk {
   std::vector<TVMFFIObject*> pending_;
 };
 
-bool LooksInto(TVMFFIObject* h) { return IsSoleOwned(h) ? !CallArguments::IsAnyBorrowing(h) : LooksIntoShared(h); }
+// C++ may be using what a call has borrowed while the collector runs.
+bool LooksInto(TVMFFIObject* h) {
+  return IsSoleOwned(h) ? !CallArguments::IsAnyBorrowing(h) : LooksIntoShared(h);
+}
 
 // Counts the references to the object of a dormant wrapper, and holds it while it is looked into.
 // NULL if it is not to be looked into.

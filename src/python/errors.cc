@@ -36,8 +36,11 @@ TVMFFIErrorCell* CellOf(PyObject* self) {
   return TVMFFIErrorGetCellPtr(h);
 }
 
+// Of a copy: the error handler may be Python code, which may do anything to the error.
 PyObject* Text(const TVMFFIByteArray& bytes) {
-  return PyUnicode_DecodeUTF8(bytes.data, static_cast<Py_ssize_t>(bytes.size), "backslashreplace");
+  std::string copy(bytes.data, bytes.size);
+  return PyUnicode_DecodeUTF8(copy.data(), static_cast<Py_ssize_t>(copy.size()),
+                              "backslashreplace");
 }
 
 PyObject* GetKind(PyObject* self, void*) {

@@ -79,8 +79,8 @@ TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
 
 // ---- calls in progress ----
 
-// The first call for which f(call) is true, or NULL. Not while the interpreter ends: threads that it
-// ended left their calls on the list, whose memory is gone.
+// The first call for which f(call) is true, or NULL. Not while the interpreter ends: threads that
+// it ended left their calls on the list, whose memory is gone.
 template <typename F>
 CallArguments* CallArguments::Find(F&& f) {
   CallArguments* call = innermost_;

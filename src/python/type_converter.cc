@@ -438,11 +438,15 @@ Outcome ConvertItems(const Node* node, PyObject* value, Result* result) {
 // An Array or List of the FFI; it comes back itself when its kind is right and no element changes.
 Outcome ConvertSequence(const Node* node, const ffi::ObjectRef& object,
                         const std::string& type_name, Result* result) {
-  auto* seq = static_cast<const ffi::SeqBaseObj*>(object.get());
-  auto size = static_cast<Py_ssize_t>(seq->size());
-  if (!LengthFits(node, size)) return WrongLength(node, type_name, size, result);
   // The elements as they are now: a List may change while Python code converts them.
-  ffi::Array<ffi::Any> before(seq->begin(), seq->end());
+  ffi::Array<ffi::Any> before(ffi::UnsafeInit{});
+  {
+    LookAtObject look(ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(object));
+    auto* seq = static_cast<const ffi::SeqBaseObj*>(object.get());
+    before = ffi::Array<ffi::Any>(seq->begin(), seq->end());
+  }
+  auto size = static_cast<Py_ssize_t>(before.size());
+  if (!LengthFits(node, size)) return WrongLength(node, type_name, size, result);
   ffi::Array<ffi::Any> elements;
   elements.reserve(size);
   bool changed = object.type_index() !=
@@ -548,11 +552,14 @@ Outcome ConvertMapping(const Node* node, PyObject* value, Result* result) {
 
 // A Map or Dict of the FFI; it comes back itself when its kind is right and no entry changes.
 Outcome ConvertMap(const Node* node, const ffi::ObjectRef& object, Result* result) {
-  auto* map = static_cast<const ffi::MapBaseObj*>(object.get());
   // The entries as they are now: a Dict may change while Python code converts them.
   std::vector<std::pair<ffi::Any, ffi::Any>> before;
-  before.reserve(map->size());
-  for (auto it = map->begin(); it != map->end(); ++it) before.emplace_back(*it);
+  {
+    LookAtObject look(ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(object));
+    auto* map = static_cast<const ffi::MapBaseObj*>(object.get());
+    before.reserve(map->size());
+    for (auto it = map->begin(); it != map->end(); ++it) before.emplace_back(*it);
+  }
   Entries entries(node);
   for (const auto& [key, value] : before) {
     Outcome outcome = entries.Add(key, value, result);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <mutex>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -454,46 +453,34 @@ void DrainReleases() {
   }
 }
 
-// ---- walks of C++ through objects ----
+// ---- looking at objects that other threads change ----
+
+void LookAtObject::Enter(TVMFFIObject* h, bool may_run_user_code) {
+  if (!AttachedHere()) return;
+  for (;;) {
+    if (may_run_user_code) {
+      wrapper_ = AsWrapper(WrapBorrowed(h));
+      if (wrapper_ == nullptr) PyErr_Clear();
+    } else {
+      wrapper_ = Engine::FetchLiveOrKeep(h, &kept_);
+    }
+    if (wrapper_ == nullptr) return;
+    section_.emplace(AsObject(wrapper_));
+    if (wrapper_->handle.load(std::memory_order_relaxed) == reinterpret_cast<uintptr_t>(h)) return;
+    section_.reset();  // moved away meanwhile, perhaps to another wrapper
+    Py_DECREF(AsObject(wrapper_));
+  }
+}
+
+void LookAtObject::Leave() {
+  section_.reset();
+  Engine::StopKeeping(kept_);
+  if (wrapper_ != nullptr) Py_DECREF(AsObject(wrapper_));
+}
 
 namespace {
 
-// Without the GIL a wrapper's critical section guards its object. Where nobody uses the wrapper, or
-// there is none, the tie word does, and no wrapper is made for every object that a walk meets.
-class LookAtObject {
- public:
-  LookAtObject(TVMFFIObject* h, bool may_run_user_code) {
-    if (!AttachedHere()) return;
-    for (;;) {
-      if (may_run_user_code) {
-        wrapper_ = AsWrapper(WrapBorrowed(h));
-        if (wrapper_ == nullptr) {
-          PyErr_Clear();
-          return;
-        }
-      } else {
-        wrapper_ = Engine::FetchLiveOrKeep(h, &kept_);
-        if (wrapper_ == nullptr) return;
-      }
-      section_.emplace(AsObject(wrapper_));
-      if (wrapper_->handle.load(std::memory_order_relaxed) == reinterpret_cast<uintptr_t>(h)) return;
-      section_.reset();  // moved away meanwhile, perhaps to another wrapper
-      Py_DECREF(AsObject(wrapper_));
-    }
-  }
-  ~LookAtObject() {
-    section_.reset();
-    Engine::StopKeeping(kept_);
-    if (wrapper_ != nullptr) Py_DECREF(AsObject(wrapper_));
-  }
-  LookAtObject(const LookAtObject&) = delete;
-  LookAtObject& operator=(const LookAtObject&) = delete;
-
- private:
-  Wrapper* wrapper_ = nullptr;
-  Engine::Kept kept_;
-  std::optional<CriticalSection> section_;
-};
+// For walks of the library.
 static_assert(sizeof(LookAtObject) <= tie::ObjectLockHooks::kStateSize);
 
 constexpr tie::ObjectLockHooks object_lock_hooks{

@@ -19,6 +19,7 @@
 #include <tvm/ffi/object.h>
 
 #include <cstdlib>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -289,6 +290,32 @@ class Notes {
 //     borrowed the object a reference of its own.
 //   - What is used outside of a call while Python code may run is held: Using, HoldHandle.
 // Without the GIL nothing is borrowed: the arguments of a call hold what they refer to.
+
+// Without the GIL: while this lives no other Python thread changes the object, which the caller
+// keeps alive. Copy what is of interest, with references, and end it before any Python code may
+// run; where that is not possible, the lock is given up while such code waits.
+//
+// The critical section of an object's wrapper is its lock. Where nobody uses the wrapper, or there
+// is none, the tie word is: no wrapper is made for every object that a walk of C++ meets.
+class LookAtObject {
+ public:
+  explicit LookAtObject(TVMFFIObject* h, bool may_run_user_code = false) {
+    if (kFreeThreaded) Enter(h, may_run_user_code);
+  }
+  ~LookAtObject() {
+    if (kFreeThreaded) Leave();
+  }
+  LookAtObject(const LookAtObject&) = delete;
+  LookAtObject& operator=(const LookAtObject&) = delete;
+
+ private:
+  void Enter(TVMFFIObject* h, bool may_run_user_code);
+  void Leave();
+
+  Wrapper* wrapper_ = nullptr;
+  Engine::Kept kept_;
+  std::optional<CriticalSection> section_;
+};
 
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg);
 // Whether objects of the type may be emptied to break a ring of garbage.
