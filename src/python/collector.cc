@@ -13,14 +13,19 @@
 // collection runs is on a guard list until it ends. Identity and state survive; weak references in
 // garbage cycles are cleared by CPython before anybody is asked.
 //
-// Objects that refer to each other through C++ memory alone have dormant wrappers, and no Python
-// reference is left to break the ring at. Objects of classes defined in Python are therefore looked
-// into when they are shared or their wrapper is dormant, too, and a ring that turns out to be
-// garbage is broken by emptying the fields that Python defined. That is done only in a collection
-// that found no call without the GIL in progress, and never to objects of C++: threads of a library
-// may be changing a shared list, and destructors may rely on their members. Dormant
-// wrappers of such objects would make every collection longer, so they are hidden from it and shown
-// to full ones only.
+// What an object refers to is read
+//   - if it never changes after construction: whoever shares the object (callable of a function,
+//     owner of a tensor's memory, opaque Python object, module of a library's function);
+//   - if only the wrapper owns the object, or a class in Python defined its fields: such rings have
+//     dormant wrappers alone, and are broken by emptying the fields that Python defined;
+//   - if all its owners are known: every strong reference to it is its wrapper's or was found in
+//     memory that is read here. Other memory is C++'s, whose threads may be changing it.
+// The second and third need a collection that finds no other thread in a call without the GIL. The
+// subtracting pass finds out and remembers; all other visitors see the edges that it took away.
+//
+// Dormant wrappers of objects that Python code defined would make every collection longer. Those
+// that survive one are hidden, and shown to full ones only. CPython does not know of them, so we
+// ask for full collections ourselves (Patience).
 #include "wrapper.h"
 
 #include <tvm/ffi/container/dict.h>
@@ -29,11 +34,14 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/accessor.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "pointer_set.h"
 #include "tensor.h"
 
 namespace tether_py {
@@ -125,41 +133,72 @@ void Empty(TVMFFIObject* h) {
 // The collection in progress.
 struct Collection {
   bool is_full = true;
+  // No other thread is in a call without the GIL.
+  bool is_quiet = false;
   // Objects of dormant wrappers that were looked into; held until it is over.
-  std::unordered_set<TVMFFIObject*> pins;
-  // Wrappers that were hidden before it, and are dormant still.
-  std::unordered_set<Wrapper*> shown;
+  PointerSet<TVMFFIObject> pins;
+  // Dormant wrappers that are to be hidden at its end.
+  PointerSet<Wrapper> shown;
+
+  // Objects without a wrapper that reads them, by how many of their owners were found so far. Of
+  // one pass: the collector makes another after finalisers have run.
+  struct Owners {
+    uint64_t found = 0;
+    bool are_known = false;
+    visitproc told = nullptr;  // the last visitor that has seen the edges
+  };
+  std::unordered_map<TVMFFIObject*, Owners> owners;
+  bool is_subtracting = false;
 };
 // Never destroyed: wrappers die later than static objects.
 Collection& collection = *new Collection();
+
+// A wrapper without object that every collection visits, and finds alive: so the pass after the
+// subtracting one is noticed even if all other wrappers are garbage.
+PyObject* sentinel = nullptr;
 
 // With the GIL only. A hidden wrapper has no weak references; that field says where it is in here.
 std::vector<Wrapper*>& hidden = *new std::vector<Wrapper*>();
 
 void ShowHidden() {
-  collection.shown.reserve(hidden.size());
+  collection.shown.Reserve(hidden.size());
   for (Wrapper* w : hidden) {
     w->weakrefs = nullptr;
     PyObject_GC_Track(AsObject(w));
-    collection.shown.insert(w);
+    collection.shown.Insert(w);
   }
   hidden.clear();
 }
 
 void HideShown() {
-  std::unordered_set<Wrapper*> shown;
-  shown.swap(collection.shown);
-  for (Wrapper* w : shown) {
+  PointerSet<Wrapper> shown;
+  shown.Swap(&collection.shown);
+  shown.ForEach([](Wrapper* w) {
     // Somebody may have found it in gc.get_objects().
     if (w->weakrefs == nullptr && Py_REFCNT(AsObject(w)) == 1) Hide(w);
-  }
+  });
+}
+
+// An edge that never changes: no thread can be writing it. Those of tensors and functions of other
+// libraries are not known.
+bool HasFixedEdges(int32_t type_index) {
+  return type_index == ffi::TypeIndex::kTVMFFIFunction ||
+         type_index == ffi::TypeIndex::kTVMFFITensor ||
+         type_index == ffi::TypeIndex::kTVMFFIOpaquePyObject;
 }
 
 // Whether a shared object may be looked into now. Where the visitor is not known, nothing counts
 // the references that are not found.
-bool LooksIntoShared(TVMFFIObject* h) {
-  return Runtime::collecting && subtracting_visitor != nullptr && !IsAnyInFlight() &&
-         !HasWeakReferences(h) && CanBeEmptied(h->type_index);
+bool LooksIntoShared(TVMFFIObject* h, bool counts) {
+  if (!Runtime::collecting || subtracting_visitor == nullptr) return false;
+  // A thread may get hold of it at any time. What was looked into stays so in this collection.
+  if (counts && HasWeakReferences(h)) return false;
+  return HasFixedEdges(h->type_index) || (collection.is_quiet && CanBeEmptied(h->type_index));
+}
+
+// Strong references to h less the one that this collection took.
+uint64_t OutsideCount(TVMFFIObject* h) {
+  return StrongCount(h) - (collection.pins.Contains(h) ? 1 : 0);
 }
 
 // Rule B: wrappers that somebody got since the collection began, each with a reference.
@@ -182,6 +221,35 @@ void ReleaseGuards() {
 PyObject* TrackedWrapper(uintptr_t word) {
   auto* w = reinterpret_cast<PyObject*>(word & ~tie::kWordTags);
   return w != nullptr && PyObject_GC_IsTracked(w) ? w : nullptr;
+}
+
+// The subtracting visitor has found one more owner of `child`, whose wrapper is w or none that the
+// collector knows. True if that was the last one: its edges are to be taken away now. They are shown
+// to other visitors by its wrapper, or, where it has none, by its owners.
+bool FoundAllOwners(TVMFFIObject* child, uintptr_t word, PyObject* w) {
+  if (!Runtime::collecting || !collection.is_full || !collection.is_quiet) return false;
+  if (HasWeakReferences(child)) return false;
+  if (w != nullptr) {
+    // A wrapper that reports its object in any case, or one that this collection does not visit.
+    if (LooksIntoShared(child, true) || !IsCollecting(w)) return false;
+  }
+  Collection::Owners& owners = collection.owners[child];
+  bool is_active = (word & ~tie::kWordTags) != 0 && (word & tie::kInactive) == 0;
+  uint64_t in_memory = OutsideCount(child) - (is_active ? 1 : 0);
+  owners.are_known = ++owners.found == in_memory;
+  return owners.are_known;
+}
+
+// Whether the edges of h were taken away because all its owners are known, and this visitor has yet
+// to see them. One time is enough for all its owners: visitors mark what is alive.
+bool AreOwnersKnown(TVMFFIObject* h, visitproc visit) {
+  if (collection.owners.empty()) return false;
+  auto it = collection.owners.find(h);
+  if (it == collection.owners.end() || !it->second.are_known || it->second.told == visit) {
+    return false;
+  }
+  it->second.told = visit;
+  return true;
 }
 
 class EdgeWalk {
@@ -209,14 +277,20 @@ class EdgeWalk {
     if (child == nullptr) return 0;
     tie::TieSlot* slot = Engine::FindSlot(child);
     uintptr_t word = slot != nullptr ? slot->word.load(std::memory_order_relaxed) : 0;
-    if (PyObject* w = TrackedWrapper(word)) {
-      // Rule B adds nothing to the count of an active wrapper, so nothing may be taken away.
-      bool counted = !uses_rule_b || (word & tie::kInactive) != 0;
-      return counted ? visit_(w, arg_) : 0;
+    PyObject* w = TrackedWrapper(word);
+    if (w == nullptr && IsSoleOwned(child)) {
+      // No wrapper to stand for it, and nobody else owns it: its edges are ours.
+      pending_.push_back(child);
+      return 0;
     }
-    // No wrapper to stand for it: if nobody else owns it, its edges are ours.
-    if (IsSoleOwned(child)) pending_.push_back(child);
-    return 0;
+    if (visit_ == subtracting_visitor) {
+      if (FoundAllOwners(child, word, w)) pending_.push_back(child);
+    } else if (w == nullptr && AreOwnersKnown(child, visit_)) {
+      pending_.push_back(child);
+    }
+    // Rule B adds nothing to the count of an active wrapper, so nothing may be taken away.
+    bool counted = w != nullptr && (!uses_rule_b || (word & tie::kInactive) != 0);
+    return counted ? visit_(w, arg_) : 0;
   }
   int Edge(const TVMFFIAny& cell) {
     return cell.type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin ? Edge(cell.v_obj) : 0;
@@ -283,51 +357,165 @@ class EdgeWalk {
   std::vector<TVMFFIObject*> pending_;
 };
 
-bool LooksInto(TVMFFIObject* h) { return IsSoleOwned(h) ? !IsInFlight(h) : LooksIntoShared(h); }
+// Whether `self` is the wrapper that stands for h.
+bool IsTied(PyObject* self, TVMFFIObject* h) {
+  tie::TieSlot* slot = Engine::FindSlot(h);
+  uintptr_t word = slot != nullptr ? slot->word.load(std::memory_order_relaxed) : 0;
+  return (word & ~tie::kWordTags) == reinterpret_cast<uintptr_t>(self);
+}
+
+bool LooksInto(PyObject* self, TVMFFIObject* h, visitproc visit, bool counts) {
+  if (IsSoleOwned(h)) return !IsInFlight(h);
+  if (!IsTied(self, h)) return false;  // the edges are another wrapper's
+  return LooksIntoShared(h, counts) || (!counts && AreOwnersKnown(h, visit));
+}
 
 // Counts the references to the object of a dormant wrapper, and holds it while it is looked into.
 // NULL if it is not to be looked into.
-TVMFFIObject* ObjectOfDormant(PyObject* self, bool counts) {
+TVMFFIObject* ObjectOfDormant(PyObject* self, visitproc visit, bool counts) {
   TVMFFIObject* found = nullptr;
+  bool is_new = false;
   Engine::PeekDormant(AsWrapper(self), [&](TVMFFIObject* h) {
-    bool is_pinned = collection.pins.count(h) != 0;
+    bool is_pinned = collection.pins.Contains(h);
     if (counts) {
       // The word's one reference stands for one of C++'s; the others count too.
       uint64_t strong = StrongCount(h) - (is_pinned ? 1 : 0);
       if (strong > 1) AddGCRefs(self, static_cast<Py_ssize_t>(strong - 1));
     }
-    bool may_pin = counts && LooksIntoShared(h);
-    if (is_pinned || (may_pin && Engine::AddStrongIfAlive(h))) found = h;
+    is_new = !is_pinned && counts && LooksIntoShared(h, counts) && Engine::AddStrongIfAlive(h);
+    // An object whose owners are known is held by them.
+    if (is_pinned || is_new || (!counts && AreOwnersKnown(h, visit))) found = h;
   });
-  if (found != nullptr) collection.pins.insert(found);
+  if (is_new) {
+    collection.pins.Insert(found);
+    if (IsHidable(AsWrapper(self))) {
+      collection.shown.Insert(AsWrapper(self));
+    }
+  }
   return found;
 }
 
-bool IsFull(PyObject* info) {
-  PyObject* generation = PyDict_GetItemString(info, "generation");
-  return generation != nullptr && PyLong_Check(generation) && PyLong_AsLong(generation) >= 2;
+// ---- when to ask for a full collection ----
+
+// CPython starts one when what is new has reached a quarter of what is old. It does not see hidden
+// wrappers, and from 3.14 on it starts none at all. So we count the wrappers that only a full
+// collection can judge, and ask for one by the same rule; less often while it finds nothing.
+class Patience {
+ public:
+  void AddSuspects(size_t n) { suspects_ += n; }
+  void SawWrapper() { ++alive_; }
+
+  // A full collection begins, and has ended.
+  void Begin() { alive_ = 0; }
+  void End(size_t collected) {
+    bool was_worth_it = collected >= suspects_ / 4;
+    size_t others = AllocatedBlocks() / 16;  // about a quarter of CPython's own objects
+    limit_ = std::max({kFloor, others, was_worth_it ? alive_ / 4 : alive_ * 3});
+    suspects_ = 0;
+  }
+
+  bool IsOver() const { return suspects_ > limit_; }
+
+ private:
+  static constexpr size_t kFloor = 10000;
+
+  static size_t AllocatedBlocks() {
+    PyObject* count = PySys_GetObject("getallocatedblocks");  // borrowed
+    Ref blocks = Ref::Steal(count != nullptr ? PyObject_CallNoArgs(count) : nullptr);
+    Py_ssize_t n = blocks ? PyLong_AsSsize_t(blocks.get()) : 0;
+    if (PyErr_Occurred()) PyErr_Clear();
+    return n > 0 ? static_cast<size_t>(n) : 0;
+  }
+
+  size_t suspects_ = 0;
+  size_t alive_ = 0;
+  size_t limit_ = kFloor;
+};
+Patience patience;
+
+// Wrappers that go to sleep are left to the next collection, which hides those that survive. Where
+// that finds nothing time after time they are hidden at once, and only now and then left to it.
+class YoungRings {
+ public:
+  void End(size_t looked_at, size_t survived) {
+    if (Runtime::hides_at_once) {
+      if (--rest_ == 0) Runtime::hides_at_once = false;
+      return;
+    }
+    if (looked_at < kEnough) return;
+    bool was_worth_it = looked_at - survived >= looked_at / 8;
+    fruitless_ = was_worth_it ? 0 : fruitless_ + 1;
+    if (fruitless_ < kTries) return;
+    fruitless_ = kTries - 1;  // one try from now on
+    rest_ = kRest;
+    Runtime::hides_at_once = true;
+  }
+
+ private:
+  static constexpr size_t kEnough = 50;
+  static constexpr int kTries = 4;
+  static constexpr int kRest = 15;
+  int fruitless_ = 0;
+  int rest_ = 0;
+};
+YoungRings young_rings;
+
+// Whether CPython may start collections by itself.
+bool IsAutomatic(PyObject* gc) {
+  if (!PyGC_IsEnabled()) return false;
+  Ref thresholds = Ref::Steal(PyObject_CallMethod(gc, "get_threshold", nullptr));
+  PyObject* first = thresholds ? PyTuple_GetItem(thresholds.get(), 0) : nullptr;
+  bool answer = first != nullptr && PyObject_IsTrue(first) == 1;
+  if (PyErr_Occurred()) PyErr_Clear();
+  return answer;
 }
 
-PyObject* OnCollection(PyObject*, PyObject* args) {
+long Number(PyObject* info, const char* key) {
+  PyObject* number = PyDict_GetItemString(info, key);
+  return number != nullptr && PyLong_Check(number) ? PyLong_AsLong(number) : 0;
+}
+
+void BeginCollection(PyObject* info) {
+  Runtime::collecting = true;
+  // Without the GIL there are no generations.
+  collection.is_full = kFreeThreaded || Number(info, "generation") >= 2;
+  if (kFreeThreaded) return;
+  PyObject_GC_UnTrack(sentinel);
+  PyObject_GC_Track(sentinel);  // among the young, as far as there are any
+  if (!collection.is_full || IsAnyInFlight()) return;
+  patience.Begin();
+  ShowHidden();
+}
+
+void EndCollection(PyObject* gc, PyObject* info) {
+  ReleaseGuards();
+  size_t looked_at = collection.shown.size();
+  PointerSet<TVMFFIObject> pins;
+  pins.Swap(&collection.pins);
+  pins.ForEach([](TVMFFIObject* h) { Engine::DropStrong(h); });
+  size_t num_hidden = hidden.size();
+  HideShown();
+  size_t survived = hidden.size() - num_hidden;
+  collection.owners.clear();
+  bool judged_all = collection.is_full && collection.is_quiet;
+  collection.is_subtracting = collection.is_quiet = false;
+  collection.is_full = true;
+  Runtime::collecting = false;
+  if (kFreeThreaded || uses_rule_b) return;
+  if (judged_all) return patience.End(static_cast<size_t>(Number(info, "collected")));
+  patience.AddSuspects(survived);
+  young_rings.End(looked_at, survived);
+  Runtime::wants_full = patience.IsOver() && IsAutomatic(gc);
+}
+
+PyObject* OnCollection(PyObject* gc, PyObject* args) {
   const char* phase;
   PyObject* info;
   if (!PyArg_ParseTuple(args, "sO!", &phase, &PyDict_Type, &info)) return nullptr;
   bool begins = std::strcmp(phase, "start") == 0;
   if (begins && IsFinalizing()) Py_RETURN_NONE;
   Runtime::guarding.store(uses_rule_b && begins);
-  if (begins) {
-    Runtime::collecting = true;
-    collection.is_full = IsFull(info);
-    if (collection.is_full && !IsAnyInFlight()) ShowHidden();
-    Py_RETURN_NONE;
-  }
-  ReleaseGuards();
-  std::unordered_set<TVMFFIObject*> pins;
-  pins.swap(collection.pins);
-  for (TVMFFIObject* h : pins) Engine::DropStrong(h);
-  HideShown();
-  Runtime::collecting = false;
-  collection.is_full = true;
+  begins ? BeginCollection(info) : EndCollection(gc, info);
   Py_RETURN_NONE;
 }
 
@@ -335,7 +523,10 @@ PyMethodDef on_collection = {"_on_collection", OnCollection, METH_VARARGS, nullp
 
 // So that a collection is known to begin and to end.
 bool WatchCollections(PyObject* gc) {
-  Ref callback = Ref::Steal(PyCFunction_New(&on_collection, nullptr));
+  sentinel = types.object->tp_alloc(types.object, 0);  // counts as nobody's wrapper
+  if (sentinel == nullptr) return false;
+  new (&AsWrapper(sentinel)->handle) tie::Handle(tie::kEmpty);
+  Ref callback = Ref::Steal(PyCFunction_New(&on_collection, gc));
   Ref callbacks = Ref::Steal(PyObject_GetAttrString(gc, "callbacks"));
   return callback && callbacks && PyList_Append(callbacks.get(), callback.get()) == 0;
 }
@@ -353,6 +544,16 @@ bool Runtime::IsGuarded(Wrapper* w) {
   return guards.wrappers.count(w) != 0;
 }
 
+void CollectAll() {
+  Runtime::wants_full = false;
+  if (!IsAnyInFlight()) PyGC_Collect();  // else asked for again
+}
+
+void HideAtOnce(Wrapper* w) {
+  patience.AddSuspects(1);
+  Hide(w);
+}
+
 void Hide(Wrapper* w) {
   hidden.push_back(w);
   w->weakrefs = reinterpret_cast<PyObject*>(hidden.size());
@@ -368,7 +569,7 @@ void UnhideSlow(Wrapper* w) {
     hidden.pop_back();
     w->weakrefs = nullptr;
   } else {
-    collection.shown.erase(w);
+    collection.shown.Erase(w);
   }
 }
 
@@ -387,7 +588,7 @@ void BreakRing(PyObject* self) {
     h = tie::ObjectOf(handle);
     if (StrongCount(h) == 1) return;  // dies with its wrapper
   } else if (tie::IsDormant(handle)) {
-    h = ObjectOfDormant(self, false);
+    h = ObjectOfDormant(self, nullptr, false);
   }
   if (h == nullptr || !Runtime::collecting || !CanBeEmptied(h->type_index)) return;
   Engine::AddStrong(h);
@@ -421,6 +622,19 @@ void PinInFlight(TVMFFIObject* h) {
   }
 }
 
+namespace {
+
+// The collector begins to subtract, or is done with that. Only now are other threads certain to be
+// stopped where there is no GIL.
+void BeginPass(bool subtracts) {
+  collection.is_subtracting = subtracts;
+  if (!subtracts) return;
+  collection.owners.clear();
+  collection.is_quiet = !IsAnyInFlight();
+}
+
+}  // namespace
+
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
   if (TVM_FFI_PREDICT_FALSE(learning) && subtracting_visitor == nullptr)
     subtracting_visitor = visit;
@@ -429,15 +643,19 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(reinterpret_cast<FunctionWrapper*>(self)->dict);
   }
   bool counts = visit == subtracting_visitor && IsCollecting(self);
+  if (counts != collection.is_subtracting && Runtime::collecting) BeginPass(counts);
+  if (counts) patience.SawWrapper();
   uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
   if (tie::IsUsable(handle)) {
     TVMFFIObject* h = tie::ObjectOf(handle);
     uint64_t strong = StrongCount(h);
     if (counts && strong > 1) AddGCRefs(self, static_cast<Py_ssize_t>(strong - 1));
-    return LooksInto(h) ? EdgeWalk(visit, arg).Run(h) : 0;
+    if (LooksInto(self, h, visit, counts)) return EdgeWalk(visit, arg).Run(h);
+    if (counts && kIsIncremental) patience.AddSuspects(1);
+    return 0;
   }
   if (!tie::IsDormant(handle)) return 0;
-  TVMFFIObject* h = ObjectOfDormant(self, counts);
+  TVMFFIObject* h = ObjectOfDormant(self, visit, counts);
   return h != nullptr ? EdgeWalk(visit, arg).Run(h) : 0;
 }
 

@@ -143,7 +143,7 @@ void Runtime::Pause(int attempt) {
 }
 
 // A dormant wrapper that has no state, and whose object cannot be part of a ring, costs the
-// collector nothing and gc.get_objects() does not show it. Debug builds of CPython assert that a
+// collector nothing and gc.get_objects() does not show it. Others are left to the next collection. Debug builds of CPython assert that a
 // resurrected object is tracked.
 inline void Runtime::OnDormant(Wrapper* w) {
   counters.dormant.Add(1);
@@ -153,9 +153,18 @@ inline void Runtime::OnDormant(Wrapper* w) {
   TVMFFIObject* h = tie::ObjectOf(w->handle.load(std::memory_order_relaxed));
   if (TVM_FFI_PREDICT_TRUE(!CanBeEmptied(h->type_index))) {
     PyObject_GC_UnTrack(AsObject(w));
-  } else if (!kFreeThreaded && DiesByHand(type)) {
-    Hide(w);
+  } else if (TVM_FFI_PREDICT_FALSE(hides_at_once) && DiesByHand(type)) {
+    HideAtOnce(w);
   }
+#endif
+}
+
+bool IsHidable(Wrapper* w) {
+#ifdef Py_DEBUG
+  (void)w;
+  return false;
+#else
+  return !kFreeThreaded && !HasWeakRefs(w) && DiesByHand(Py_TYPE(AsObject(w)));
 #endif
 }
 
@@ -241,6 +250,7 @@ Wrapper* AllocateWrapper(PyTypeObject* cls) {
   if (obj != nullptr) {
     PyObject_GC_Track(obj);
   } else {
+    if (TVM_FFI_PREDICT_FALSE(Runtime::wants_full)) CollectAll();
     obj = cls->tp_alloc(cls, 0);
     if (obj == nullptr) return nullptr;
   }
