@@ -37,6 +37,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -46,13 +47,17 @@
 
 namespace tether_py {
 
-InFlight flights{nullptr, 0, &flights, &flights, nullptr};
+InFlight flights{nullptr, 0, &flights, &flights, nullptr, {nullptr}};
+thread_local int64_t own_flights = 0;
 SharedCount flight_count;
 
 namespace {
 
 visitproc subtracting_visitor = nullptr;  // learned at import; NULL while unknown
 bool learning = false;
+
+// The module that a library's function keeps, or NULL.
+TVMFFIObject* (*module_of_function)(TVMFFIObject* function) = nullptr;
 
 // ---- calls in progress ----
 
@@ -64,7 +69,16 @@ bool Uses(const InFlight* flight, TVMFFIObject* h) {
   return false;
 }
 
-bool IsAnyInFlight() { return flights.next != &flights || flight_count.Get() != 0; }
+// Whether another thread is in a call without the GIL. Those of this one wait until it comes back
+// from the callback that brought it here.
+bool IsAnyInFlight() {
+  if (kFreeThreaded) return flight_count.Get() != own_flights;
+  PyThreadState* here = PyThreadState_Get();
+  for (InFlight* f = flights.next; f != &flights; f = f->next) {
+    if (f->thread.load(std::memory_order_relaxed) != here) return true;
+  }
+  return false;
+}
 
 bool IsInFlight(TVMFFIObject* h) {
   // Threads that came back too late died with their flights, whose memory is gone.
@@ -252,6 +266,66 @@ bool AreOwnersKnown(TVMFFIObject* h, visitproc visit) {
   return true;
 }
 
+// Calls f(TVMFFIObject*) and f(PyObject*) for what the memory of h refers to, until it returns
+// something else than 0, and returns that.
+template <typename F>
+int ForEachEdge(TVMFFIObject* h, F&& f) {
+  auto in_cell = [&f](const TVMFFIAny& cell) {
+    return cell.type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin ? f(cell.v_obj) : 0;
+  };
+  switch (h->type_index) {
+    case ffi::TypeIndex::kTVMFFIArray:
+    case ffi::TypeIndex::kTVMFFIList: {
+      auto* cell = reinterpret_cast<TVMFFISeqCell*>(h + 1);
+      auto* items = static_cast<const TVMFFIAny*>(cell->data);
+      for (int64_t i = 0; i < cell->size; ++i) {
+        if (int result = in_cell(items[i])) return result;
+      }
+      return 0;
+    }
+    case ffi::TypeIndex::kTVMFFIMap:
+    case ffi::TypeIndex::kTVMFFIDict: {
+      auto cell_of = [](const ffi::Any& any) -> const TVMFFIAny& {
+        return *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(any);
+      };
+      auto* map = ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<ffi::MapBaseObj>(h);
+      for (auto it = map->begin(); it != map->end(); ++it) {
+        if (int result = in_cell(cell_of((*it).first))) return result;
+        if (int result = in_cell(cell_of((*it).second))) return result;
+      }
+      return 0;
+    }
+    case ffi::TypeIndex::kTVMFFIFunction: {
+      if (PyObject* callable = CallableOf(h)) return f(callable);
+      TVMFFIObject* module = module_of_function(h);
+      return module != nullptr ? f(module) : 0;
+    }
+    case ffi::TypeIndex::kTVMFFITensor: {
+      PyObject* owner = MemoryOwnerOf(h);
+      return owner != nullptr ? f(owner) : 0;
+    }
+    case ffi::TypeIndex::kTVMFFIOpaquePyObject:
+      return f(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(h)->handle));
+    default:
+      break;
+  }
+  // Reflected fields whose memory says what they hold; a field behind a getter is not looked into.
+  int result = 0;
+  ffi::reflection::ForEachFieldInfoWithEarlyStop(
+      TVMFFIGetTypeInfo(h->type_index), [&](const TVMFFIFieldInfo* field) {
+        if (!HoldsReferences(field)) return false;
+        char* address = reinterpret_cast<char*>(h) + field->offset;
+        if (field->field_static_type_index == ffi::TypeIndex::kTVMFFIAny) {
+          result = in_cell(*reinterpret_cast<TVMFFIAny*>(address));
+        } else {
+          TVMFFIObject* child = *reinterpret_cast<TVMFFIObject**>(address);
+          result = child != nullptr ? f(child) : 0;
+        }
+        return result != 0;
+      });
+  return result;
+}
+
 class EdgeWalk {
  public:
   EdgeWalk(visitproc visit, void* arg) : visit_(visit), arg_(arg) {}
@@ -265,7 +339,8 @@ class EdgeWalk {
     while (!pending_.empty() && --budget >= 0) {
       TVMFFIObject* h = pending_.back();
       pending_.pop_back();
-      if (int result = Children(h)) return result;
+      int result = ForEachEdge(h, [this](auto* to) { return Edge(to); });
+      if (result != 0) return result;
     }
     return 0;
   }
@@ -274,7 +349,6 @@ class EdgeWalk {
   static constexpr int64_t kYoungBudget = 100;
 
   int Edge(TVMFFIObject* child) {
-    if (child == nullptr) return 0;
     tie::TieSlot* slot = Engine::FindSlot(child);
     uintptr_t word = slot != nullptr ? slot->word.load(std::memory_order_relaxed) : 0;
     PyObject* w = TrackedWrapper(word);
@@ -292,65 +366,7 @@ class EdgeWalk {
     bool counted = w != nullptr && (!uses_rule_b || (word & tie::kInactive) != 0);
     return counted ? visit_(w, arg_) : 0;
   }
-  int Edge(const TVMFFIAny& cell) {
-    return cell.type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin ? Edge(cell.v_obj) : 0;
-  }
-
-  int Children(TVMFFIObject* h) {
-    switch (h->type_index) {
-      case ffi::TypeIndex::kTVMFFIArray:
-      case ffi::TypeIndex::kTVMFFIList: {
-        auto* cell = reinterpret_cast<TVMFFISeqCell*>(h + 1);
-        auto* items = static_cast<const TVMFFIAny*>(cell->data);
-        for (int64_t i = 0; i < cell->size; ++i) {
-          if (int result = Edge(items[i])) return result;
-        }
-        return 0;
-      }
-      case ffi::TypeIndex::kTVMFFIMap:
-      case ffi::TypeIndex::kTVMFFIDict: {
-        auto* map = ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<ffi::MapBaseObj>(h);
-        for (auto it = map->begin(); it != map->end(); ++it) {
-          if (int result = Edge(Cell((*it).first))) return result;
-          if (int result = Edge(Cell((*it).second))) return result;
-        }
-        return 0;
-      }
-      case ffi::TypeIndex::kTVMFFIFunction: {
-        PyObject* callable = CallableOf(h);
-        return callable != nullptr ? visit_(callable, arg_) : 0;
-      }
-      case ffi::TypeIndex::kTVMFFITensor: {
-        PyObject* owner = MemoryOwnerOf(h);
-        return owner != nullptr ? visit_(owner, arg_) : 0;
-      }
-      case ffi::TypeIndex::kTVMFFIOpaquePyObject:
-        return visit_(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(h)->handle), arg_);
-      default:
-        return Fields(h);
-    }
-  }
-
-  static const TVMFFIAny& Cell(const ffi::Any& any) {
-    return *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(any);
-  }
-
-  // Reflected fields whose memory says what they hold; a field behind a getter is not looked into.
-  int Fields(TVMFFIObject* h) {
-    int result = 0;
-    ffi::reflection::ForEachFieldInfoWithEarlyStop(
-        TVMFFIGetTypeInfo(h->type_index), [&](const TVMFFIFieldInfo* field) {
-          if (!HoldsReferences(field)) return false;
-          char* address = reinterpret_cast<char*>(h) + field->offset;
-          if (field->field_static_type_index == ffi::TypeIndex::kTVMFFIAny) {
-            result = Edge(*reinterpret_cast<TVMFFIAny*>(address));
-          } else {
-            result = Edge(*reinterpret_cast<TVMFFIObject**>(address));
-          }
-          return result != 0;
-        });
-    return result;
-  }
+  int Edge(PyObject* obj) { return visit_(obj, arg_); }
 
   visitproc visit_;
   void* arg_;
@@ -397,27 +413,82 @@ TVMFFIObject* ObjectOfDormant(PyObject* self, visitproc visit, bool counts) {
 
 // ---- when to ask for a full collection ----
 
+// Whether `root` leads back to itself, or to something that this walk does not follow: Python
+// objects, and what C++ shares. A walk that gets lost says no.
+bool MayBeInRing(TVMFFIObject* root) {
+  int budget = 256;
+  PointerSet<TVMFFIObject> seen;
+  std::vector<TVMFFIObject*> pending{root};
+  auto follow = [&](auto* to) {
+    if constexpr (!std::is_same_v<decltype(to), TVMFFIObject*>) {
+      return 1;
+    } else {
+      bool is_readable =
+          IsSoleOwned(to) || CanBeEmptied(to->type_index) || HasFixedEdges(to->type_index);
+      if (to == root || !is_readable) return 1;
+      if (--budget <= 0 || seen.Contains(to)) return 0;
+      seen.Insert(to);
+      pending.push_back(to);
+      return 0;
+    }
+  };
+  while (!pending.empty() && budget > 0) {
+    TVMFFIObject* h = pending.back();
+    pending.pop_back();
+    if (ForEachEdge(h, follow) != 0) return true;
+  }
+  return false;
+}
+
 // CPython starts one when what is new has reached a quarter of what is old. It does not see hidden
 // wrappers, and from 3.14 on it starts none at all. So we count the wrappers that only a full
-// collection can judge, and ask for one by the same rule; less often while it finds nothing.
+// collection can judge, and ask for one by the same rule; less often while it finds nothing, and not
+// at all while no ring turns up among some of the hidden ones.
 class Patience {
  public:
-  void AddSuspects(size_t n) { suspects_ += n; }
+  void AddHidden(size_t n) { hidden_ += n; }
+  void AddClosed() { ++closed_; }  // tracked, but not looked into
   void SawWrapper() { ++alive_; }
 
   // A full collection begins, and has ended.
   void Begin() { alive_ = 0; }
   void End(size_t collected) {
-    bool was_worth_it = collected >= suspects_ / 4;
+    bool was_worth_it = collected >= (hidden_ + closed_) / 4;
     size_t others = AllocatedBlocks() / 16;  // about a quarter of CPython's own objects
     limit_ = std::max({kFloor, others, was_worth_it ? alive_ / 4 : alive_ * 3});
-    suspects_ = 0;
+    check_at_ = limit_;
+    hidden_ = closed_ = 0;
   }
 
-  bool IsOver() const { return suspects_ > limit_; }
+  bool IsOver() {
+    if (closed_ > limit_) return true;
+    if (hidden_ <= check_at_) return false;
+    if (AreRingsLikely()) return true;
+    check_at_ = hidden_ + hidden_ / 2;
+    return false;
+  }
 
  private:
   static constexpr size_t kFloor = 10000;
+  static constexpr int kSamples = 256;
+
+  bool AreRingsLikely() {
+    if (IsAnyInFlight()) return false;
+    bool found = false;
+    for (int i = 0; i < kSamples && !found && !hidden.empty(); ++i) {
+      random_ = random_ * 6364136223846793005 + 1442695040888963407;
+      Wrapper* w = hidden[(random_ >> 33) % hidden.size()];
+      // Held meanwhile: C++ may be about to drop it.
+      TVMFFIObject* h = nullptr;
+      Engine::PeekDormant(w, [&](TVMFFIObject* object) {
+        if (Engine::AddStrongIfAlive(object)) h = object;
+      });
+      if (h == nullptr) continue;
+      found = MayBeInRing(h);
+      Engine::DropStrong(h);
+    }
+    return found;
+  }
 
   static size_t AllocatedBlocks() {
     PyObject* count = PySys_GetObject("getallocatedblocks");  // borrowed
@@ -427,9 +498,12 @@ class Patience {
     return n > 0 ? static_cast<size_t>(n) : 0;
   }
 
-  size_t suspects_ = 0;
-  size_t alive_ = 0;
+  size_t hidden_ = 0;  // since the last full collection, and so are these
+  size_t closed_ = 0;
+  size_t alive_ = 0;  // wrappers that it saw
   size_t limit_ = kFloor;
+  size_t check_at_ = kFloor;
+  uint64_t random_ = 0;
 };
 Patience patience;
 
@@ -503,7 +577,7 @@ void EndCollection(PyObject* gc, PyObject* info) {
   Runtime::collecting = false;
   if (kFreeThreaded || uses_rule_b) return;
   if (judged_all) return patience.End(static_cast<size_t>(Number(info, "collected")));
-  patience.AddSuspects(survived);
+  patience.AddHidden(survived);
   young_rings.End(looked_at, survived);
   Runtime::wants_full = patience.IsOver() && IsAutomatic(gc);
 }
@@ -550,7 +624,7 @@ void CollectAll() {
 }
 
 void HideAtOnce(Wrapper* w) {
-  patience.AddSuspects(1);
+  patience.AddHidden(1);
   Hide(w);
 }
 
@@ -579,6 +653,10 @@ bool LearnCanBeEmptied(int32_t type_index) {
   bool answer = AnyPythonField(type_index, [](const TVMFFIFieldInfo&) { return true; });
   can_be_emptied[type_index].store(answer ? 1 : 2, std::memory_order_relaxed);
   return answer;
+}
+
+bool KeepsItsModule(TVMFFIObject* function) {
+  return module_of_function(function) != nullptr;
 }
 
 void BreakRing(PyObject* self) {
@@ -651,12 +729,14 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
     uint64_t strong = StrongCount(h);
     if (counts && strong > 1) AddGCRefs(self, static_cast<Py_ssize_t>(strong - 1));
     if (LooksInto(self, h, visit, counts)) return EdgeWalk(visit, arg).Run(h);
-    if (counts && kIsIncremental) patience.AddSuspects(1);
+    if (counts && kIsIncremental && !collection.is_full) patience.AddClosed();
     return 0;
   }
   if (!tie::IsDormant(handle)) return 0;
   TVMFFIObject* h = ObjectOfDormant(self, visit, counts);
-  return h != nullptr ? EdgeWalk(visit, arg).Run(h) : 0;
+  if (h != nullptr) return EdgeWalk(visit, arg).Run(h);
+  if (counts && kIsIncremental && !collection.is_full) patience.AddClosed();
+  return 0;
 }
 
 // Learns the visitor in a collection of young objects, then checks on a garbage cycle that the rule
@@ -664,6 +744,8 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
 bool LearnCollector() {
   Ref gc = Ref::Steal(PyImport_ImportModule("gc"));
   if (!gc) return false;
+  void* module_of = ffi::Function::GetGlobalRequired("ffi.tether.ModuleOfFunction")().cast<void*>();
+  module_of_function = reinterpret_cast<decltype(module_of_function)>(module_of);
   Ref probe = Ref::Steal(AsObject(AllocateWrapper(types.object)));
   if (!probe) return false;
   learning = true;

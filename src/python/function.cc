@@ -233,9 +233,10 @@ namespace {
 int CallWithoutGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
   // While the GIL is away the collector must not look into the arguments, nor another thread free
   // them.
-  InFlight flight{args->data(), args->size(), nullptr, nullptr, nullptr};
+  InFlight flight{args->data(), args->size(), nullptr, nullptr, nullptr, {nullptr}};
   EnterFlight(&flight);
   PyThreadState* state = PyEval_SaveThread();
+  flight.thread.store(state, std::memory_order_relaxed);
   int code = CallDirectly(func, args, result);
   PyEval_RestoreThread(state);
   LeaveFlight(&flight);

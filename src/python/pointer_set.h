@@ -15,7 +15,8 @@
 
 namespace tether_py {
 
-// Open addressing with linear probing; at most two thirds full, so a search ends soon.
+// Open addressing with linear probing, at most half full, so a search ends soon. What lies side by
+// side in memory, as wrappers do, lies side by side here: the collector goes through both in order.
 template <typename T>
 class PointerSet {
  public:
@@ -24,7 +25,7 @@ class PointerSet {
   bool Contains(T* p) const { return size_ != 0 && places_[Find(p)] == p; }
 
   void Insert(T* p) {
-    if ((size_ + 1) * 3 > places_.size() * 2) Rehash(places_.empty() ? 64 : places_.size() * 2);
+    if ((size_ + 1) * 2 > places_.size()) Rehash(places_.empty() ? 64 : places_.size() * 2);
     T*& place = places_[Find(p)];
     if (place == nullptr) ++size_;
     place = p;
@@ -47,7 +48,7 @@ class PointerSet {
 
   void Reserve(size_t n) {
     size_t needed = 64;
-    while (needed * 2 < (n + 1) * 3) needed *= 2;
+    while (needed < (n + 1) * 2) needed *= 2;
     if (needed > places_.size()) Rehash(needed);
   }
 
@@ -65,8 +66,9 @@ class PointerSet {
 
  private:
   size_t Home(T* p) const {
-    uint64_t mixed = reinterpret_cast<uintptr_t>(p) * uint64_t{0x9E3779B97F4A7C15};
-    return static_cast<size_t>(mixed >> 32) & (places_.size() - 1);
+    auto address = reinterpret_cast<uintptr_t>(p);
+    uint64_t page = (address >> 12) * uint64_t{0x9E3779B97F4A7C15} >> 32;
+    return static_cast<size_t>(page + (address >> 5 & 127)) & (places_.size() - 1);
   }
   // The place of p, or the free one where it would be.
   size_t Find(T* p) const {

@@ -553,6 +553,13 @@ PyObject* PyClassOfIndex(PyObject*, PyObject* arg) {
   return Py_NewRef(reinterpret_cast<PyObject*>(cls));
 }
 
+PyObject* PyKeepsItsModule(PyObject*, PyObject* obj) {
+  bool is_function = IsWrapper(obj) && IsFunctionClass(Py_TYPE(obj));
+  if (!is_function) return PyErr_Format(PyExc_TypeError, "expected a Function, got %R", obj);
+  Using function(AsWrapper(obj));
+  return function.get() != nullptr ? PyBool_FromLong(KeepsItsModule(function.get())) : nullptr;
+}
+
 PyObject* TieState(PyObject*, PyObject* obj) {
   if (!IsWrapper(obj)) {
     return PyErr_Format(PyExc_TypeError, "expected an FFI object, got %s", Py_TYPE(obj)->tp_name);
@@ -648,6 +655,8 @@ PyMethodDef tying_functions[] = {
     {"_set_fallback_hook", SetFallbackHook, METH_O, nullptr},
     {"_set_class_of_index", PySetClassOfIndex, METH_VARARGS, nullptr},
     {"_class_of_index", PyClassOfIndex, METH_O, nullptr},
+    {"_keeps_its_module", PyKeepsItsModule, METH_O,
+     "Whether the collector sees that a function keeps the module it comes from."},
     {"_tie_state", TieState, METH_O, "State of the tie of an object's wrapper."},
     {"_tie_stats", TieStats, METH_NOARGS, "How many wrappers there are, by state."},
     {"_testing_drop_last_ref_without_thread_state", DropLastRefWithoutThreadState, METH_NOARGS,

@@ -281,19 +281,25 @@ struct InFlight {
   InFlight* prev;
   InFlight* next;
   std::vector<TVMFFIObject*>* pins;  // made when an argument is moved away meanwhile
+  std::atomic<PyThreadState*> thread;  // set once the GIL is away
 };
 extern InFlight flights;          // the head of a ring
 extern SharedCount flight_count;  // without the GIL only their number is known
+extern thread_local int64_t own_flights;  // and how many of them are this thread's
 void EnterFlightAmongOthers(InFlight* flight);
 void DropPins(InFlight* flight);
+inline void CountFlight(int64_t n) {
+  own_flights += n;
+  flight_count.Add(n);
+}
 inline void EnterFlight(InFlight* flight) {
-  if (kFreeThreaded) return flight_count.Add(1);
+  if (kFreeThreaded) return CountFlight(1);
   if (TVM_FFI_PREDICT_FALSE(flights.next != &flights)) return EnterFlightAmongOthers(flight);
   flight->prev = flight->next = &flights;
   flights.prev = flights.next = flight;
 }
 inline void LeaveFlight(InFlight* flight) {
-  if (kFreeThreaded) return flight_count.Add(-1);
+  if (kFreeThreaded) return CountFlight(-1);
   flight->prev->next = flight->next;
   flight->next->prev = flight->prev;
   if (TVM_FFI_PREDICT_FALSE(flight->pins != nullptr)) DropPins(flight);
@@ -333,6 +339,9 @@ inline void Runtime::OnActive(Wrapper* w) {
 
 // The full collection that hidden wrappers call for. Where Python code may run.
 void CollectAll();
+
+// Whether the collector sees that a function keeps the module it comes from.
+bool KeepsItsModule(TVMFFIObject* function);
 
 // From the collector: the wrapper is garbage, and so is its object.
 void BreakRing(PyObject* self);
