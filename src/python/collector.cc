@@ -266,10 +266,76 @@ bool AreOwnersKnown(TVMFFIObject* h, visitproc visit) {
   return true;
 }
 
+// ---- fields that do not say what they hold in memory ----
+//
+// Clients compiled against older headers do not mark fields as plain, and an object pointer may be a
+// reference, a raw pointer or something that no setter of ours knows. So we try: the setter puts
+// what a field of a live object holds into cells of ours, and a type that owns what it refers to
+// leaves one strong reference per cell. The answer is the same for all fields with that setter.
+
+struct OwningSetters {
+  std::unordered_map<void*, bool> known;
+  ShortLock lock;  // a traversal without the world stopped may ask
+};
+OwningSetters& owning_setters = *new OwningSetters();
+
+// The object in a cell of `size` bytes, or NULL.
+TVMFFIObject* ObjectInCell(const void* cell, int64_t size) {
+  if (size == sizeof(void*)) return *static_cast<TVMFFIObject* const*>(cell);
+  auto* any = static_cast<const TVMFFIAny*>(cell);
+  return any->type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin ? any->v_obj : nullptr;
+}
+
+bool TrySetter(const TVMFFIFieldInfo& field, void* address, const TVMFFIAny& value) {
+  constexpr int kCells = 3;  // so that no other thread's reference is taken for one of them
+  if (ObjectInCell(address, field.size) != value.v_obj) return false;
+  auto setter = reinterpret_cast<TVMFFIFieldSetter>(field.setter);
+  TVMFFIAny cells[kCells] = {};
+  uint64_t before = StrongCount(value.v_obj);
+  bool are_set = true;
+  for (TVMFFIAny& cell : cells) {
+    bool is_set = setter(&cell, &value) == 0;
+    if (!is_set) ffi::details::MoveFromSafeCallRaised();
+    are_set = are_set && is_set && ObjectInCell(&cell, field.size) == value.v_obj;
+  }
+  if (StrongCount(value.v_obj) != before + kCells) return false;
+  for (int i = 0; i < kCells; ++i) Engine::DropStrong(value.v_obj);
+  return are_set;
+}
+
+// Whether a field that is not marked owns the object that its memory refers to.
+bool OwnsObject(const TVMFFIFieldInfo& field, void* address, bool may_try) {
+  bool may_hold_objects = field.field_static_type_index == ffi::TypeIndex::kTVMFFIAny ||
+                          field.field_static_type_index >= ffi::TypeIndex::kTVMFFIObject;
+  bool has_known_size = field.size == sizeof(void*) || field.size == sizeof(TVMFFIAny);
+  bool has_setter = field.setter != nullptr && field.getter != nullptr &&
+                    (field.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) == 0;
+  if (!may_hold_objects || !has_known_size || !has_setter) return false;
+  {
+    std::lock_guard<ShortLock> guard(owning_setters.lock);
+    auto it = owning_setters.known.find(field.setter);
+    if (it != owning_setters.known.end()) return it->second;
+  }
+  TVMFFIAny value;
+  tie::StoreNone(&value);
+  if (!may_try) return false;
+  if (field.getter(address, &value) != 0) {
+    ffi::details::MoveFromSafeCallRaised();
+    return false;
+  }
+  ffi::Any owned = ffi::details::AnyUnsafe::MoveTVMFFIAnyToAny(&value);
+  TVMFFIAny view = *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(owned);
+  if (view.type_index < ffi::TypeIndex::kTVMFFIStaticObjectBegin) return false;  // ask again
+  bool answer = TrySetter(field, address, view);
+  std::lock_guard<ShortLock> guard(owning_setters.lock);
+  return owning_setters.known.emplace(field.setter, answer).first->second;
+}
+
 // Calls f(TVMFFIObject*) and f(PyObject*) for what the memory of h refers to, until it returns
-// something else than 0, and returns that.
+// something else than 0, and returns that. What fields hold may be tried out: by the first visitor
+// of a collection, so that all others see the same.
 template <typename F>
-int ForEachEdge(TVMFFIObject* h, F&& f) {
+int ForEachEdge(TVMFFIObject* h, bool may_try, F&& f) {
   auto in_cell = [&f](const TVMFFIAny& cell) {
     return cell.type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin ? f(cell.v_obj) : 0;
   };
@@ -309,18 +375,14 @@ int ForEachEdge(TVMFFIObject* h, F&& f) {
     default:
       break;
   }
-  // Reflected fields whose memory says what they hold; a field behind a getter is not looked into.
   int result = 0;
   ffi::reflection::ForEachFieldInfoWithEarlyStop(
       TVMFFIGetTypeInfo(h->type_index), [&](const TVMFFIFieldInfo* field) {
-        if (!HoldsReferences(field)) return false;
         char* address = reinterpret_cast<char*>(h) + field->offset;
-        if (field->field_static_type_index == ffi::TypeIndex::kTVMFFIAny) {
-          result = in_cell(*reinterpret_cast<TVMFFIAny*>(address));
-        } else {
-          TVMFFIObject* child = *reinterpret_cast<TVMFFIObject**>(address);
-          result = child != nullptr ? f(child) : 0;
-        }
+        bool is_plain = (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0;
+        bool is_owner = is_plain ? HoldsReferences(field) : OwnsObject(*field, address, may_try);
+        TVMFFIObject* child = is_owner ? ObjectInCell(address, field->size) : nullptr;
+        if (child != nullptr) result = f(child);
         return result != 0;
       });
   return result;
@@ -339,7 +401,8 @@ class EdgeWalk {
     while (!pending_.empty() && --budget >= 0) {
       TVMFFIObject* h = pending_.back();
       pending_.pop_back();
-      int result = ForEachEdge(h, [this](auto* to) { return Edge(to); });
+      bool may_try = visit_ == subtracting_visitor || (uses_rule_b && Runtime::collecting);
+      int result = ForEachEdge(h, may_try, [this](auto* to) { return Edge(to); });
       if (result != 0) return result;
     }
     return 0;
@@ -435,7 +498,7 @@ bool MayBeInRing(TVMFFIObject* root) {
   while (!pending.empty() && budget > 0) {
     TVMFFIObject* h = pending.back();
     pending.pop_back();
-    if (ForEachEdge(h, follow) != 0) return true;
+    if (ForEachEdge(h, false, follow) != 0) return true;
   }
   return false;
 }
