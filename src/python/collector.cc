@@ -31,12 +31,14 @@
 #include <tvm/ffi/container/dict.h>
 #include <tvm/ffi/container/list.h>
 #include <tvm/ffi/container/map.h>
+#include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/accessor.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
@@ -268,16 +270,11 @@ bool AreOwnersKnown(TVMFFIObject* h, visitproc visit) {
 
 // ---- fields that do not say what they hold in memory ----
 //
-// Clients compiled against older headers do not mark fields as plain, and an object pointer may be a
-// reference, a raw pointer or something that no setter of ours knows. So we try: the setter puts
-// what a field of a live object holds into cells of ours, and a type that owns what it refers to
-// leaves one strong reference per cell. The answer is the same for all fields with that setter.
-
-struct OwningSetters {
-  std::unordered_map<void*, bool> known;
-  ShortLock lock;  // a traversal without the world stopped may ask
-};
-OwningSetters& owning_setters = *new OwningSetters();
+// Clients compiled against older headers do not mark fields as plain, and eight bytes that refer to
+// an object may be a reference or a raw pointer, which must not even be read. So we try: the setter
+// puts an object of the type that the field's schema names into memory of ours, and a type that owns
+// what it refers to leaves a strong reference there. The answer is the same for all fields with
+// that setter.
 
 // The object in a cell of `size` bytes, or NULL.
 TVMFFIObject* ObjectInCell(const void* cell, int64_t size) {
@@ -286,29 +283,87 @@ TVMFFIObject* ObjectInCell(const void* cell, int64_t size) {
   return any->type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin ? any->v_obj : nullptr;
 }
 
-bool TrySetter(const TVMFFIFieldInfo& field, void* address, const TVMFFIAny& value) {
-  constexpr int kCells = 3;  // so that no other thread's reference is taken for one of them
-  if (ObjectInCell(address, field.size) != value.v_obj) return false;
-  auto setter = reinterpret_cast<TVMFFIFieldSetter>(field.setter);
-  TVMFFIAny cells[kCells] = {};
-  uint64_t before = StrongCount(value.v_obj);
-  bool are_set = true;
-  for (TVMFFIAny& cell : cells) {
-    bool is_set = setter(&cell, &value) == 0;
-    if (!is_set) ffi::details::MoveFromSafeCallRaised();
-    are_set = are_set && is_set && ObjectInCell(&cell, field.size) == value.v_obj;
+// Looks like an object of any class, as far as a conversion looks: at the header, and, of a
+// sequence, at its length of 0.
+struct Dummy {
+  TVMFFIObject header;
+  char body[256];
+};
+
+// The first object type in a schema: its own, or that of an alternative. -1 for none.
+int32_t ObjectTypeIn(const ffi::json::Value& schema) {
+  auto entries = schema.as<ffi::json::Object>();
+  if (!entries.has_value() || entries->count("type") == 0) return -1;
+  auto name = (*entries)["type"].as<ffi::String>();
+  if (!name.has_value()) return -1;
+  if (*name == "Any") return ffi::TypeIndex::kTVMFFIArray;
+  TVMFFIByteArray key{name->data(), name->size()};
+  int32_t index = -1;
+  if (TVMFFITypeKeyToIndex(&key, &index) != 0) {
+    ffi::details::MoveFromSafeCallRaised();
+    index = -1;
   }
-  if (StrongCount(value.v_obj) != before + kCells) return false;
-  for (int i = 0; i < kCells; ++i) Engine::DropStrong(value.v_obj);
-  return are_set;
+  if (index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin) return index;
+  if (index >= 0 || entries->count("args") == 0) return -1;
+  auto args = (*entries)["args"].as<ffi::json::Array>();
+  if (!args.has_value()) return -1;
+  for (const ffi::Any& arg : *args) {
+    index = ObjectTypeIn(arg);
+    if (index >= 0) return index;
+  }
+  return -1;
 }
 
+int32_t ObjectTypeOf(const TVMFFIFieldInfo& field) {
+  ffi::json::Value metadata =
+      ffi::json::Parse(ffi::String(field.metadata.data, field.metadata.size));
+  auto entries = metadata.as<ffi::json::Object>();
+  if (!entries.has_value() || entries->count("type_schema") == 0) return -1;
+  auto schema = (*entries)["type_schema"].as<ffi::String>();
+  return schema.has_value() ? ObjectTypeIn(ffi::json::Parse(*schema)) : -1;
+}
+
+bool TrySetter(const TVMFFIFieldInfo& field) {
+  int32_t type_index = ObjectTypeOf(field);
+  // The members of a hash table are nobody's to make up.
+  ffi::Any table;
+  if (type_index == ffi::TypeIndex::kTVMFFIMap) table = ffi::Map<ffi::Any, ffi::Any>();
+  if (type_index == ffi::TypeIndex::kTVMFFIDict) table = ffi::Dict<ffi::Any, ffi::Any>();
+  if (type_index < 0) return false;
+  auto dummy = std::make_unique<Dummy>();
+  dummy->header.type_index = type_index;
+  dummy->header.combined_ref_count = ffi::details::kCombinedRefCountBothOne;
+  TVMFFIObject* object = &dummy->header;
+  if (table != nullptr) object = ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(table)->v_obj;
+  TVMFFIAny value;
+  tie::StoreObject(object, &value);
+  constexpr int kCells = 3;  // so that no other thread's reference is taken for one of them
+  TVMFFIAny cells[kCells] = {};
+  uint64_t before = StrongCount(object);
+  bool are_set = true;
+  for (TVMFFIAny& cell : cells) {
+    bool is_set = reinterpret_cast<TVMFFIFieldSetter>(field.setter)(&cell, &value) == 0;
+    if (!is_set) ffi::details::MoveFromSafeCallRaised();
+    are_set = are_set && is_set && ObjectInCell(&cell, field.size) == object;
+  }
+  bool is_owner = are_set && StrongCount(object) == before + kCells;
+  for (int i = 0; is_owner && i < kCells; ++i) Engine::DropStrong(object);
+  if (!IsSoleOwned(&dummy->header)) dummy.release();  // somebody has kept it
+  return is_owner;
+}
+
+struct OwningSetters {
+  std::unordered_map<void*, bool> known;
+  ShortLock lock;  // a traversal while other threads run may ask
+};
+OwningSetters& owning_setters = *new OwningSetters();
+
 // Whether a field that is not marked owns the object that its memory refers to.
-bool OwnsObject(const TVMFFIFieldInfo& field, void* address, bool may_try) {
+bool OwnsObject(const TVMFFIFieldInfo& field, bool may_try) {
   bool may_hold_objects = field.field_static_type_index == ffi::TypeIndex::kTVMFFIAny ||
                           field.field_static_type_index >= ffi::TypeIndex::kTVMFFIObject;
   bool has_known_size = field.size == sizeof(void*) || field.size == sizeof(TVMFFIAny);
-  bool has_setter = field.setter != nullptr && field.getter != nullptr &&
+  bool has_setter = field.setter != nullptr &&
                     (field.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) == 0;
   if (!may_hold_objects || !has_known_size || !has_setter) return false;
   {
@@ -316,17 +371,12 @@ bool OwnsObject(const TVMFFIFieldInfo& field, void* address, bool may_try) {
     auto it = owning_setters.known.find(field.setter);
     if (it != owning_setters.known.end()) return it->second;
   }
-  TVMFFIAny value;
-  tie::StoreNone(&value);
   if (!may_try) return false;
-  if (field.getter(address, &value) != 0) {
-    ffi::details::MoveFromSafeCallRaised();
-    return false;
+  bool answer = false;
+  try {
+    answer = TrySetter(field);
+  } catch (const std::exception&) {  // no schema that we can read
   }
-  ffi::Any owned = ffi::details::AnyUnsafe::MoveTVMFFIAnyToAny(&value);
-  TVMFFIAny view = *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(owned);
-  if (view.type_index < ffi::TypeIndex::kTVMFFIStaticObjectBegin) return false;  // ask again
-  bool answer = TrySetter(field, address, view);
   std::lock_guard<ShortLock> guard(owning_setters.lock);
   return owning_setters.known.emplace(field.setter, answer).first->second;
 }
@@ -380,7 +430,7 @@ int ForEachEdge(TVMFFIObject* h, bool may_try, F&& f) {
       TVMFFIGetTypeInfo(h->type_index), [&](const TVMFFIFieldInfo* field) {
         char* address = reinterpret_cast<char*>(h) + field->offset;
         bool is_plain = (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0;
-        bool is_owner = is_plain ? HoldsReferences(field) : OwnsObject(*field, address, may_try);
+        bool is_owner = is_plain ? HoldsReferences(field) : OwnsObject(*field, may_try);
         TVMFFIObject* child = is_owner ? ObjectInCell(address, field->size) : nullptr;
         if (child != nullptr) result = f(child);
         return result != 0;
