@@ -164,6 +164,8 @@ struct Collection {
     visitproc told = nullptr;  // the last visitor that has seen the edges
   };
   std::unordered_map<TVMFFIObject*, Owners> owners;
+  // In a collection of young objects: those without a wrapper whose edges were taken away.
+  PointerSet<TVMFFIObject> read;
   bool is_subtracting = false;
 };
 // Never destroyed: wrappers die later than static objects.
@@ -239,12 +241,25 @@ PyObject* TrackedWrapper(uintptr_t word) {
   return w != nullptr && PyObject_GC_IsTracked(w) ? w : nullptr;
 }
 
+// Not text, shapes and the like, which many share.
+bool MayReferToOthers(int32_t type_index) {
+  switch (type_index) {
+    case ffi::TypeIndex::kTVMFFIArray:
+    case ffi::TypeIndex::kTVMFFIList:
+    case ffi::TypeIndex::kTVMFFIMap:
+    case ffi::TypeIndex::kTVMFFIDict:
+      return true;
+    default:
+      return HasFixedEdges(type_index) || type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin;
+  }
+}
+
 // The subtracting visitor has found one more owner of `child`, whose wrapper is w or none that the
 // collector knows. True if that was the last one: its edges are to be taken away now. They are shown
 // to other visitors by its wrapper, or, where it has none, by its owners.
 bool FoundAllOwners(TVMFFIObject* child, uintptr_t word, PyObject* w) {
-  if (!Runtime::collecting || !collection.is_full || !collection.is_quiet) return false;
-  if (HasWeakReferences(child)) return false;
+  if (!Runtime::collecting || !collection.is_quiet) return false;
+  if (!MayReferToOthers(child->type_index) || HasWeakReferences(child)) return false;
   if (w != nullptr) {
     // A wrapper that reports its object in any case, or one that this collection does not visit.
     if (LooksIntoShared(child, true) || !IsCollecting(w)) return false;
@@ -252,8 +267,13 @@ bool FoundAllOwners(TVMFFIObject* child, uintptr_t word, PyObject* w) {
   Collection::Owners& owners = collection.owners[child];
   bool is_active = (word & ~tie::kWordTags) != 0 && (word & tie::kInactive) == 0;
   uint64_t in_memory = OutsideCount(child) - (is_active ? 1 : 0);
-  owners.are_known = ++owners.found == in_memory;
-  return owners.are_known;
+  return ++owners.found == in_memory;
+}
+
+// The edges of h are being taken away.
+void KnowOwners(TVMFFIObject* h) {
+  auto it = collection.owners.find(h);
+  if (it != collection.owners.end()) it->second.are_known = true;
 }
 
 // Whether the edges of h were taken away because all its owners are known, and this visitor has yet
@@ -440,18 +460,22 @@ int ForEachEdge(TVMFFIObject* h, bool may_try, F&& f) {
 
 class EdgeWalk {
  public:
-  EdgeWalk(visitproc visit, void* arg) : visit_(visit), arg_(arg) {}
+  EdgeWalk(visitproc visit, void* arg)
+      : visit_(visit), arg_(arg), subtracts_(visit == subtracting_visitor) {}
 
-  // Reports what the memory of `root`, which only its wrapper owns, refers to. Edges that are not
-  // reported count as references from outside, so a collection of young objects, which come by
-  // often, may stop early: at the same place every time.
+  // Reports what the memory of `root` refers to, and that of objects that no wrapper stands for.
+  // Edges that are not reported count as references from outside, so the subtracting visitor of a
+  // collection of young objects, which come by often, may stop early: others see what it saw.
   int Run(TVMFFIObject* root) {
-    int64_t budget = collection.is_full ? INT64_MAX : kYoungBudget;
+    bool is_limited = subtracts_ && !collection.is_full;
+    int64_t budget = is_limited ? kYoungBudget : INT64_MAX;
+    bool may_try = subtracts_ || (uses_rule_b && Runtime::collecting);
     pending_.push_back(root);
     while (!pending_.empty() && --budget >= 0) {
       TVMFFIObject* h = pending_.back();
       pending_.pop_back();
-      bool may_try = visit_ == subtracting_visitor || (uses_rule_b && Runtime::collecting);
+      if (is_limited && h != root) collection.read.Insert(h);
+      if (subtracts_ && !collection.owners.empty()) KnowOwners(h);
       int result = ForEachEdge(h, may_try, [this](auto* to) { return Edge(to); });
       if (result != 0) return result;
     }
@@ -461,20 +485,20 @@ class EdgeWalk {
  private:
   static constexpr int64_t kYoungBudget = 100;
 
+  // Whether the edges of `child`, whose wrapper is w if the collector knows one, are ours to report.
+  bool IsOurs(TVMFFIObject* child, uintptr_t word, PyObject* w) {
+    bool is_sole = w == nullptr && IsSoleOwned(child);
+    if (subtracts_) return is_sole || FoundAllOwners(child, word, w);
+    if (w != nullptr) return false;
+    if (!collection.is_full && !collection.read.Contains(child)) return false;
+    return is_sole || AreOwnersKnown(child, visit_);
+  }
+
   int Edge(TVMFFIObject* child) {
     tie::TieSlot* slot = Engine::FindSlot(child);
     uintptr_t word = slot != nullptr ? slot->word.load(std::memory_order_relaxed) : 0;
     PyObject* w = TrackedWrapper(word);
-    if (w == nullptr && IsSoleOwned(child)) {
-      // No wrapper to stand for it, and nobody else owns it: its edges are ours.
-      pending_.push_back(child);
-      return 0;
-    }
-    if (visit_ == subtracting_visitor) {
-      if (FoundAllOwners(child, word, w)) pending_.push_back(child);
-    } else if (w == nullptr && AreOwnersKnown(child, visit_)) {
-      pending_.push_back(child);
-    }
+    if (IsOurs(child, word, w)) pending_.push_back(child);
     // Rule B adds nothing to the count of an active wrapper, so nothing may be taken away.
     bool counted = w != nullptr && (!uses_rule_b || (word & tie::kInactive) != 0);
     return counted ? visit_(w, arg_) : 0;
@@ -483,6 +507,7 @@ class EdgeWalk {
 
   visitproc visit_;
   void* arg_;
+  bool subtracts_;
   std::vector<TVMFFIObject*> pending_;
 };
 
@@ -566,9 +591,10 @@ class Patience {
   // A full collection begins, and has ended.
   void Begin() { alive_ = 0; }
   void End(size_t collected) {
-    bool was_worth_it = collected >= (hidden_ + closed_) / 4;
+    bool was_worth_it = collected >= (hidden_ + closed_) / 8;
+    size_t alive = alive_ - std::min(alive_, collected);
     size_t others = AllocatedBlocks() / 16;  // about a quarter of CPython's own objects
-    limit_ = std::max({kFloor, others, was_worth_it ? alive_ / 4 : alive_ * 3});
+    limit_ = std::max({kFloor, others, was_worth_it ? alive / 4 : alive * 3});
     check_at_ = limit_;
     hidden_ = closed_ = 0;
   }
@@ -684,6 +710,7 @@ void EndCollection(PyObject* gc, PyObject* info) {
   HideShown();
   size_t survived = hidden.size() - num_hidden;
   collection.owners.clear();
+  collection.read.Clear();
   bool judged_all = collection.is_full && collection.is_quiet;
   collection.is_subtracting = collection.is_quiet = false;
   collection.is_full = true;
@@ -821,6 +848,7 @@ void BeginPass(bool subtracts) {
   collection.is_subtracting = subtracts;
   if (!subtracts) return;
   collection.owners.clear();
+  collection.read.Clear();
   collection.is_quiet = !IsAnyInFlight();
 }
 

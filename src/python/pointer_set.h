@@ -52,6 +52,11 @@ class PointerSet {
     if (needed > places_.size()) Rehash(needed);
   }
 
+  void Clear() {
+    places_.clear();
+    size_ = 0;
+  }
+
   void Swap(PointerSet* other) {
     places_.swap(other->places_);
     std::swap(size_, other->size_);
