@@ -63,7 +63,10 @@ class Module(core.Object):
 
     def __getattr__(self, name: str) -> core.Function:
         function = self.get_function(name)
-        self.__dict__[name] = function
+        # A function keeps its module, so one that the module keeps makes a ring: only where the
+        # garbage collector sees it.
+        if core._keeps_its_module(function):
+            self.__dict__[name] = function
         return function
 
     def __getitem__(self, name: str) -> core.Function:

@@ -10,6 +10,7 @@
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/memory.h>
+#include <tvm/ffi/reflection/registry.h>
 
 #include <utility>
 #include <vector>
@@ -65,6 +66,13 @@ class LibraryFunctionObj final : public FunctionObj {
     cpp_call = nullptr;
   }
 
+  // The module that `function` keeps, if it is one of these, else NULL.
+  static TVMFFIObject* ModuleOf(TVMFFIObject* function) {
+    if (TVMFFIFunctionGetCellPtr(function)->safe_call != Call) return nullptr;
+    auto* self = details::ObjectUnsafe::RawObjectPtrFromUnowned<LibraryFunctionObj>(function);
+    return details::ObjectUnsafe::GetHeader(self->module_.get());
+  }
+
  private:
   static int Call(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
     auto* function = details::ObjectUnsafe::RawObjectPtrFromUnowned<LibraryFunctionObj>(
@@ -101,6 +109,14 @@ Optional<Function> LibraryModuleObj::GetFunction(const String& name) {
   auto self =
       details::ObjectUnsafe::ObjectPtrFromUnowned<LibraryModuleObj>(static_cast<Object*>(this));
   return Function(ObjectPtr<FunctionObj>(make_object<LibraryFunctionObj>(std::move(self), symbol)));
+}
+
+// Frontends with a garbage collector see through a function to its module: the address of a
+// TVMFFIObject* (*)(TVMFFIObject* function).
+TVM_FFI_STATIC_INIT_BLOCK() {
+  reflection::GlobalDef().def("ffi.tether.ModuleOfFunction", []() {
+    return reinterpret_cast<void*>(&LibraryFunctionObj::ModuleOf);
+  });
 }
 
 // ---- Embedded modules ---------------------------------------------------------------------------

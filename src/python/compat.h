@@ -152,7 +152,11 @@ inline void AddGCRefs(PyObject* obj, Py_ssize_t n) {
   // During a collection the thread id field holds the count.
   obj->ob_tid += static_cast<uintptr_t>(n);
 }
-inline bool IsCollecting(PyObject*) { return true; }
+// Whether the collection in progress visits it: not what is frozen, or known to be alive (3.14).
+inline bool IsCollecting(PyObject* obj) {
+  constexpr int kSkipped = PY_VERSION_HEX >= 0x030E0000 ? 8 | 32 : 8;
+  return (obj->ob_gc_bits & kSkipped) == 0;
+}
 inline bool IsTracked(PyObject* obj) { return PyObject_GC_IsTracked(obj) != 0; }
 #else
 // The two words before a GC object: next, and prev with two flag bits (finalized, collecting) below
@@ -165,6 +169,9 @@ inline void AddGCRefs(PyObject* obj, Py_ssize_t n) {
   *GCPrev(obj) += static_cast<uintptr_t>(n) << 2;
 }
 #endif
+
+// Automatic collections look at a part of the old objects, and are never full.
+inline constexpr bool kIsIncremental = PY_VERSION_HEX >= 0x030E0000 && !kFreeThreaded;
 
 // Runs finalize(), which may resurrect obj, as CPython would from tp_dealloc. True if obj lives on.
 // With the GIL by hand: a third of the instructions, and no mark that this object was finalised.

@@ -175,15 +175,20 @@ class CallArguments final : public Arguments {
     if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGoOfAll();
   }
 
-  // While the call has let go of the GIL.
-  void SetDetached(bool detached) {
-    if (kFreeThreaded) {
-      num_detached_.Add(detached ? 1 : -1);
-    } else {
-      is_detached_ = detached;
-    }
+  // While the call has let go of the GIL. Its thread is known only then.
+  void BeginDetached() {
+    if (kFreeThreaded) return CountDetached(1);
+    thread_.store(nullptr, std::memory_order_relaxed);
+    is_detached_ = 1;
   }
-  static bool IsAnyDetached();
+  void SetThread(PyThreadState* thread) { thread_.store(thread, std::memory_order_relaxed); }
+  void EndDetached() {
+    if (kFreeThreaded) return CountDetached(-1);
+    is_detached_ = 0;
+  }
+  // Whether another thread is in a call without the GIL. Those of this one wait for the callback
+  // that runs here.
+  static bool IsAnyElsewhere();
   // Whether a call has h as an argument.
   static bool IsAnyBorrowing(TVMFFIObject* h);
   // Gives those calls a reference.
@@ -197,8 +202,15 @@ class CallArguments final : public Arguments {
   void LeaveFromWithin();
 
   static inline CallArguments* innermost_ = nullptr;
-  static inline SharedCount num_detached_;  // without the GIL
+  // Without the GIL: how many there are, and how many of them are this thread's.
+  static inline SharedCount num_detached_;
+  static inline thread_local int64_t num_own_detached_ = 0;
+  static void CountDetached(int64_t n) {
+    num_own_detached_ += n;
+    num_detached_.Add(n);
+  }
   CallArguments* outer_;
+  std::atomic<PyThreadState*> thread_;
 };
 
 // Converts a value of the type it is for. False with an error set.

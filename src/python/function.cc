@@ -234,11 +234,12 @@ namespace {
 
 int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
   UnwindStop stop;
-  args->SetDetached(true);
+  args->BeginDetached();
   PyThreadState* state = PyEval_SaveThread();
+  args->SetThread(state);
   int code = CallDirectly(func, args, result);
   RestoreThread(state);
-  args->SetDetached(false);
+  args->EndDetached();
   return code;
 }
 

@@ -114,9 +114,12 @@ bool CallArguments::IsAnyBorrowing(TVMFFIObject* h) {
   return IsFinalizing() || Find([h](CallArguments* call) { return call->Borrows(h); }) != nullptr;
 }
 
-bool CallArguments::IsAnyDetached() {
-  if (kFreeThreaded) return num_detached_.Get() != 0;
-  return IsFinalizing() || Find([](CallArguments* call) { return call->is_detached_ != 0; });
+bool CallArguments::IsAnyElsewhere() {
+  if (kFreeThreaded) return num_detached_.Get() != num_own_detached_;
+  PyThreadState* here = PyThreadState_Get();
+  return IsFinalizing() || Find([here](CallArguments* call) {
+           return call->is_detached_ != 0 && call->thread_.load(std::memory_order_relaxed) != here;
+         }) != nullptr;
 }
 
 // Threads that a fork leaves behind leave their calls on the list, and their stacks are used again.

@@ -219,7 +219,7 @@ void Runtime::Pause(int attempt) {
 }
 
 // A dormant wrapper that has no state, and whose object cannot be part of a ring, costs the
-// collector nothing and gc.get_objects() does not show it. Debug builds of CPython assert that a
+// collector nothing and gc.get_objects() does not show it. Others are left to the next collection. Debug builds of CPython assert that a
 // resurrected object is tracked.
 inline void Runtime::OnDormant(Wrapper* w) {
   counters.dormant.Add(1);
@@ -229,9 +229,18 @@ inline void Runtime::OnDormant(Wrapper* w) {
   TVMFFIObject* h = tie::ObjectOf(w->handle.load(std::memory_order_relaxed));
   if (TVM_FFI_PREDICT_TRUE(!CanBeEmptied(h->type_index))) {
     PyObject_GC_UnTrack(AsObject(w));
-  } else if (!kFreeThreaded && DiesByHand(type)) {
-    Hide(w);
+  } else if (TVM_FFI_PREDICT_FALSE(hides_at_once) && DiesByHand(type)) {
+    HideAtOnce(w);
   }
+#endif
+}
+
+bool IsHidable(Wrapper* w) {
+#ifdef Py_DEBUG
+  (void)w;
+  return false;
+#else
+  return !kFreeThreaded && !HasWeakRefs(w) && DiesByHand(Py_TYPE(AsObject(w)));
 #endif
 }
 
@@ -326,6 +335,7 @@ Wrapper* AllocateWrapper(PyTypeObject* cls) {
   if (obj != nullptr) {
     PyObject_GC_Track(obj);
   } else {
+    if (TVM_FFI_PREDICT_FALSE(Runtime::wants_full)) CollectAll();
     obj = cls->tp_alloc(cls, 0);
     if (obj == nullptr) return nullptr;
   }
@@ -697,6 +707,13 @@ PyObject* PyClassOfIndex(PyObject*, PyObject* arg) {
   return Py_NewRef(reinterpret_cast<PyObject*>(cls));
 }
 
+PyObject* PyKeepsItsModule(PyObject*, PyObject* obj) {
+  bool is_function = IsWrapper(obj) && IsFunctionClass(Py_TYPE(obj));
+  if (!is_function) return PyErr_Format(PyExc_TypeError, "expected a Function, got %R", obj);
+  Using function(AsWrapper(obj));
+  return function.get() != nullptr ? PyBool_FromLong(KeepsItsModule(function.get())) : nullptr;
+}
+
 PyObject* TieState(PyObject*, PyObject* obj) {
   if (!IsWrapper(obj)) {
     return PyErr_Format(PyExc_TypeError, "expected an FFI object, got %s", Py_TYPE(obj)->tp_name);
@@ -802,6 +819,8 @@ PyMethodDef tying_functions[] = {
     {"_set_fallback_hook", SetFallbackHook, METH_O, nullptr},
     {"_set_class_of_index", PySetClassOfIndex, METH_VARARGS, nullptr},
     {"_class_of_index", PyClassOfIndex, METH_O, nullptr},
+    {"_keeps_its_module", PyKeepsItsModule, METH_O,
+     "Whether the collector sees that a function keeps the module it comes from."},
     {"_tie_state", TieState, METH_O, "State of the tie of an object's wrapper."},
     {"_tie_stats", TieStats, METH_NOARGS, "How many wrappers there are, by state."},
     {"_testing_drop_last_ref_without_thread_state", DropLastRefWithoutThreadState, METH_NOARGS,

@@ -134,6 +134,9 @@ struct Runtime : public tie::NoHooks {
   static inline std::atomic<bool> guarding{false};
   // A collection runs.
   static inline std::atomic<bool> collecting{false};
+  // A full one is due: see CollectAll.
+  static inline bool wants_full = false;
+  static inline bool hides_at_once = false;
 };
 
 using Engine = tie::Tie<Runtime>;
@@ -331,7 +334,9 @@ inline bool CanBeEmptied(int32_t type_index) {
 }
 // A dormant wrapper without weak references that only full collections look at, and the end of
 // that; the latter may be called for any wrapper. Not for free-threaded builds.
+bool IsHidable(Wrapper* w);
 void Hide(Wrapper* w);
+void HideAtOnce(Wrapper* w);  // not by a collection
 void UnhideSlow(Wrapper* w);
 inline void Unhide(Wrapper* w) {
   if (kFreeThreaded) return;
@@ -344,6 +349,12 @@ inline void Runtime::OnActive(Wrapper* w) {
   if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
   if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
 }
+
+// The full collection that hidden wrappers call for. Where Python code may run.
+void CollectAll();
+
+// Whether the collector sees that a function keeps the module it comes from.
+bool KeepsItsModule(TVMFFIObject* function);
 
 // From the collector: the wrapper is garbage, and so is its object.
 void BreakRing(PyObject* self);

@@ -46,6 +46,8 @@ class NodeObj : public Object {
   String name;
   Any payload;
   List<Any> children;
+  Optional<ObjectRef> partner;
+  NodeObj* borrowed = nullptr;  // owns nothing
   Tally tally;
 
   NodeObj() = default;
@@ -477,6 +479,8 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def_ro("name", &NodeObj::name)
       .def_rw("payload", &NodeObj::payload)
       .def_ro("children", &NodeObj::children)
+      .def_rw("partner", &NodeObj::partner)
+      .def_rw("borrowed", &NodeObj::borrowed)
       .def("total", &NodeObj::Total);
   refl::ObjectDef<MachineObj>()
       .def_rw("power", &MachineObj::power)
