@@ -510,7 +510,7 @@ bool MayBeInRing(TVMFFIObject* root) {
   while (!pending.empty() && budget > 0) {
     TVMFFIObject* h = pending.back();
     pending.pop_back();
-    if (ForEachEdge(h, false, follow) != 0) return true;
+    if (ForEachEdge(h, follow) != 0) return true;
   }
   return false;
 }
