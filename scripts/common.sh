@@ -108,8 +108,10 @@ test_environment() {
   local home=.cache/venv-$1
   [ ! -e "$home/ready" ] || return 0
   rm -rf "$home"
-  "$2" -m venv "$home" || return 1
-  local pip=("$home/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all:)
+  # The pip of the project's environment: not every interpreter comes with one.
+  "$2" -m venv --without-pip "$home" || return 1
+  local pip=("$PYTHON" -m pip --python "$home/bin/python" install --quiet --disable-pip-version-check
+    --only-binary :all:)
   "${pip[@]}" 'pytest>=8' 'hypothesis>=6.100' || return 1
   "${pip[@]}" numpy || echo "python $1: no numpy for this interpreter; the tests that need it skip"
   touch "$home/ready"

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The Python suite on every interpreter there is besides the one of the environment: CPython 3.10 to
-# 3.14 from pyenv or PATH, and a free-threaded build (scripts/freethreaded_python.sh). Only the
-# extension is compiled again; an interpreter that is missing is reported as skipped, with the reason.
+# 3.14 from pyenv or PATH, 3.14 also prebuilt (scripts/prebuilt_python.sh), a free-threaded build
+# (scripts/freethreaded_python.sh), and a debug build (scripts/debug_python.sh). Only the extension is
+# compiled again; an interpreter that is missing is reported as skipped, with the reason.
 #
-#   scripts/python_matrix.sh [3.12 3.13t ...]
+#   scripts/python_matrix.sh [3.12 3.13t debug ...]
 source "$(dirname "$0")/common.sh"
 wanted=("$@")
 
@@ -53,6 +54,8 @@ for version in 3.10 3.11 3.12 3.13 3.14; do
   is_wanted $version && [ $version != "$own" ] || continue
   if python=$(find_python $version); then
     run_on $version "$python"
+  elif [ $version = 3.14 ] && python=$(scripts/prebuilt_python.sh); then
+    run_on $version "$python"
   else
     skip $version "no CPython $version with headers in pyenv or on PATH"
   fi
@@ -63,5 +66,14 @@ if [ ${#wanted[@]} = 0 ] || [[ " ${wanted[*]} " == *t\ * ]]; then
     run_on "${python##*/python}" "$python"
   else
     skip freethreaded "$(tail -n 1 "$REPORTS/freethreaded.log")"
+  fi
+fi
+
+# Its checks cost time: fewer repetitions.
+if is_wanted debug; then
+  if python=$(scripts/debug_python.sh 2> >(tee "$REPORTS/debug.log" >&2)); then
+    TETHER_TEST_SCALE=${TETHER_TEST_SCALE:-0.1} run_on debug "$python"
+  else
+    skip debug "$(tail -n 1 "$REPORTS/debug.log")"
   fi
 fi

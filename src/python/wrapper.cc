@@ -332,15 +332,15 @@ bool IsPlain(PyTypeObject* cls) {
 
 Wrapper* AllocateWrapper(PyTypeObject* cls) {
   PyObject* obj = IsPlain(cls) ? WrapperMemory::Take(cls, sizeof(Wrapper)) : nullptr;
-  if (obj != nullptr) {
-    PyObject_GC_Track(obj);
-  } else {
+  bool is_tracked = obj == nullptr;
+  if (obj == nullptr) {
     if (TVM_FFI_PREDICT_FALSE(Runtime::wants_full)) CollectAll();
     obj = cls->tp_alloc(cls, 0);
-    if (obj == nullptr) return nullptr;
   }
+  if (obj == nullptr) return nullptr;
   Wrapper* w = AsWrapper(obj);
   new (&w->handle) tie::Handle(tie::kEmpty);
+  if (!is_tracked) PyObject_GC_Track(obj);
   class_counts.Add(cls, 1);
   if (IsFunctionClass(cls)) InitFunctionWrapper(reinterpret_cast<FunctionWrapper*>(w));
   return w;
