@@ -359,7 +359,9 @@ def _pairs(items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
     for position, item in enumerate(items):
         pair = tuple(item)
         if len(pair) != 2:
-            raise ValueError(f"item #{position} has length {len(pair)}; a key and a value are needed")
+            raise ValueError(
+                f"item #{position} has length {len(pair)}; a key and a value are needed"
+            )
         yield pair
 
 
@@ -426,7 +428,7 @@ class Dict(_MappingMethods, core.DictBase, core.Object, MutableMapping["K", "V"]
         if hasattr(other, "items"):
             items = other.items()
         elif hasattr(other, "keys"):
-            items = ((key, other[key]) for key in other.keys())
+            items = ((key, other[key]) for key in other.keys())  # noqa: SIM118
         for key, value in _pairs(items):
             self[key] = value
         for key, value in named.items():

@@ -33,8 +33,8 @@ void MakeSequence(PackedArgs args, Any* result) {
   *result = std::move(seq);
 }
 
-// Keys and elements may have hooks, which are user code: it can change a List or Dict, and take away
-// the last reference to the very container. Those that run hooks hold it.
+// Keys and elements may have hooks, which are user code: it can change a List or Dict, and take
+// away the last reference to the very container. Those that run hooks hold it.
 template <typename ObjType>
 ObjectPtr<ObjType> Hold(const ObjType* container) {
   return details::ObjectUnsafe::ObjectPtrFromUnowned<ObjType>(const_cast<ObjType*>(container));

@@ -143,8 +143,8 @@ class Part {
     }
   }
 
-  /*! \brief Becomes another value, borrowed. Only a part that owns nothing may: letting go of a value
-   * is user code, which might drop the new one. */
+  /*! \brief Becomes another value, borrowed. Only a part that owns nothing may: letting go of a
+   * value is user code, which might drop the new one. */
   void Borrow(const TVMFFIAny& cell) { cell_ = cell; }
 
   /*! \brief Owns nothing any more. */

@@ -274,9 +274,9 @@ const TVMFFIAny& CellOf(const ffi::Any& any) {
   return *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(any);
 }
 
-// With the error of a failed conversion set: whether the value is one that no container can hold, an
-// integer out of range or a collection with one inside. Such a value is simply not there; the error
-// is cleared.
+// With the error of a failed conversion set: whether the value is one that no container can hold,
+// an integer out of range or a collection with one inside. Such a value is simply not there; the
+// error is cleared.
 bool CannotBeElement(PyObject* value) {
   if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
   if (!PyIndex_Check(value) && !PyTuple_Check(value) && !PyList_Check(value) &&
@@ -428,7 +428,7 @@ PyObject* MapKeysIter(PyObject* self, PyObject*) { return MakeMapIterator(self, 
 PyObject* MapValuesIter(PyObject* self, PyObject*) { return MakeMapIterator(self, Part::kValues); }
 PyObject* MapItemsIter(PyObject* self, PyObject*) { return MakeMapIterator(self, Part::kItems); }
 
-// Takes a key out of a Dict, in one search. Calls gone(value cell), which may take the value over, or
+// Takes a key out of a Dict, in one search. Calls gone(value), which may take the value over, or
 // missing().
 template <typename Gone, typename Missing>
 PyObject* DictTake(PyObject* self, PyObject* key, const Gone& gone, const Missing& missing) {
@@ -453,8 +453,8 @@ PyObject* DictTake(PyObject* self, PyObject* key, const Gone& gone, const Missin
 int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
   Ref done;
   if (value == nullptr) {
-    done = Ref::Steal(DictTake(
-        self, key, [](ffi::Any*) { return Py_NewRef(Py_None); }, [key] { return KeyErrorFor(key); }));
+    const auto gone = [](ffi::Any*) { return Py_NewRef(Py_None); };
+    done = Ref::Steal(DictTake(self, key, gone, [key] { return KeyErrorFor(key); }));
     return done ? 0 : -1;
   }
   done = Ref::Steal(Guarded([&]() -> PyObject* {

@@ -308,7 +308,8 @@ TEST(MapModel, AFailedInsertionIntoANearlyFullTableChangesNothing) {
 // ---- Hooks that change the dict being searched
 
 // Random operations on a dict whose keys' hooks run random operations on the same dict, three deep,
-// and fail now and then. Every operation is right at the moment it ends, or raises and does nothing.
+// and fail now and then. Every operation is right at the moment it ends, or raises and does
+// nothing.
 class Meddling {
  public:
   Meddling(int num_keys, int one_in, uint32_t seed)

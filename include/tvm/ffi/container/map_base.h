@@ -21,9 +21,9 @@
 //     holds the keys it shows to hooks and at its end finds the same keys in the same places, or
 //     begins again; a map that changes in kMaxSearches searches is a RuntimeError
 //   - a change first asks all the hooks it needs, then changes the map without asking any
-// Keys without hooks (numbers, strings, most objects) run no user code and pay for none of this: the
-// plain searches give up with kAskHooks at the first hook, and the functions named ...Asking start
-// over with care.
+// Keys without hooks (numbers, strings, most objects) run no user code and pay for none of this:
+// the plain searches give up with kAskHooks at the first hook, and the functions named ...Asking
+// start over with care.
 #ifndef TVM_FFI_CONTAINER_MAP_BASE_H_
 #define TVM_FFI_CONTAINER_MAP_BASE_H_
 
@@ -540,8 +540,8 @@ struct DenseTable {
     --size;
   }
 
-  // Appends a raw copy of an entry that differs from what is in the table. False if the table is too
-  // small.
+  // Appends a raw copy of an entry that differs from what is in the table. False if the table is
+  // too small.
   bool AppendRaw(const MapEntry* entry, uint64_t hash) {
     const uint64_t slot = Place(Home(hash));
     if (slot == kNoSlot) return false;
@@ -864,7 +864,7 @@ struct MapOps {
       if (!IsSmall(map) && !hash->has_value()) *hash = AnyHash()(key);
       index = TryFindAsking(map, key, hash->value_or(0));
     }
-    // The caller's key is gone, and letting go of ours runs user code: the index would mean nothing.
+    // The caller's key is gone, and letting go of ours runs user code: no index would hold.
     const Object* object = key.as<Object>();
     if (object != nullptr && object->use_count() == 1) ThrowChangedMeanwhile(map, operation);
     return index;
@@ -1013,8 +1013,8 @@ struct MapOps {
     map->slots_ = 0;
   }
 
-  // Gives `table`, which holds the entries of `map`, to `map` or to the object that replaces it. The
-  // replaced one dies last: user code may look at the new one then.
+  // Gives `table`, which holds the entries of `map`, to `map` or to the object that replaces it.
+  // The replaced one dies last: user code may look at the new one then.
   static void Commit(MapBaseObj* map, ObjectPtr<Object>* ref, ObjectPtr<Object> shell,
                      const DenseTable& table, MapBuffer* buffer) {
     Abandon(map);

@@ -146,7 +146,8 @@ struct TypeTraits<std::vector<T>, std::enable_if_t<tether::convertible_or_any_v<
     std::vector<T> result;
     result.reserve(seq->size());
     for (size_t i = 0; i < seq->size(); ++i) {
-      std::optional<T> item = seq->begin()[i].template try_cast<T>();
+      const Any cell = seq->begin()[i];  // a conversion is user code and may change a List
+      std::optional<T> item = cell.template try_cast<T>();
       if (!item.has_value()) return std::nullopt;
       result.push_back(*std::move(item));
     }
