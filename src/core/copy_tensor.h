@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy of a tensor whose elements can be read here: row-major, without gaps, in memory of its own.
+// A copy of a tensor whose elements can be read here: row-major, without gaps, in its own memory.
 #ifndef TVM_FFI_CORE_COPY_TENSOR_H_
 #define TVM_FFI_CORE_COPY_TENSOR_H_
 

@@ -5,6 +5,7 @@
 #include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -159,12 +160,11 @@ class JSONWriter {
     } else {
       // 17 digits give back the same double; independent of the locale.
       char text[40];
-      char* end = std::to_chars(text, text + sizeof(text), value, std::chars_format::general, 17).ptr;
-      out_.append(text, end);
+      auto result = std::to_chars(text, text + sizeof(text), value, std::chars_format::general, 17);
+      out_.append(text, result.ptr);
       // A whole number needs a point, or it comes back as an integer.
-      if (std::string_view(text, end - text).find_first_of(".e") == std::string_view::npos) {
-        out_.append(".0");
-      }
+      auto marks_float = [](char c) { return c == '.' || c == 'e'; };
+      if (std::none_of(text, result.ptr, marks_float)) out_.append(".0");
     }
   }
 

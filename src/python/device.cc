@@ -266,7 +266,8 @@ PyObject* EnvSetCurrentStream(PyObject*, PyObject* args) {
   if (value == static_cast<size_t>(-1) && PyErr_Occurred()) {
     PyErr_Clear();
     Ref text = TextOfInt(address.get());
-    return text ? PyErr_Format(PyExc_OverflowError, "stream %U is no address", text.get()) : nullptr;
+    if (text) PyErr_Format(PyExc_OverflowError, "stream %U is no address", text.get());
+    return nullptr;
   }
   TVMFFIStreamHandle previous = nullptr;
   int code = TVMFFIEnvSetStream(device_type, device_id, reinterpret_cast<void*>(value), &previous);

@@ -86,9 +86,10 @@ TVMFFIObject* ConsumeCapsule(PyObject* capsule, const char* name, const char* us
 
 // Says why `obj` was not imported, after `expectation`.
 void RaiseNoCapsule(PyObject* error, const char* expectation, PyObject* obj) {
+  auto is = [obj](const char* name) { return PyCapsule_IsValid(obj, name) != 0; };
   if (!PyCapsule_CheckExact(obj)) {
     PyErr_Format(error, "%s, got %s", expectation, Py_TYPE(obj)->tp_name);
-  } else if (PyCapsule_IsValid(obj, kUsedCapsule) || PyCapsule_IsValid(obj, kUsedVersionedCapsule)) {
+  } else if (is(kUsedCapsule) || is(kUsedVersionedCapsule)) {
     PyErr_Format(error, "%s: this capsule was consumed, which can be done only once", expectation);
   } else {
     const char* name = PyCapsule_GetName(obj);
@@ -586,8 +587,10 @@ const DLPackExchangeAPI torch_api = {{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSIO
 
 bool SetTorchTensor(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   Ref to_dlpack = TorchFunction({"utils", "dlpack", "to_dlpack"});
-  Ref tensor = to_dlpack ? ResolveSigns(obj) : Ref();
-  Ref capsule = tensor ? Ref::Steal(PyObject_CallOneArg(to_dlpack.get(), tensor.get())) : Ref();
+  // A torch that is too old for the methods has no such bits either.
+  Ref tensor = HasLazySigns(Py_TYPE(obj)) ? ResolveSigns(obj) : Ref::Borrow(obj);
+  if (!to_dlpack || !tensor) return false;
+  Ref capsule = Ref::Steal(PyObject_CallOneArg(to_dlpack.get(), tensor.get()));
   if (!capsule) return false;
   TVMFFIObject* h = ImportCapsule(capsule.get(), ImportOptions(), PyExc_BufferError,
                                   "Expect torch.utils.dlpack.to_dlpack to return a capsule");
@@ -610,9 +613,9 @@ int OwnAllocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error
     return -1;
   }
   try {
-    ffi::Tensor tensor = ffi::Tensor::FromNDAlloc(
-        ffi::tether::HostMemory(), ffi::ShapeView(prototype->shape, static_cast<size_t>(prototype->ndim)),
-        prototype->dtype, prototype->device);
+    ffi::ShapeView shape(prototype->shape, static_cast<size_t>(prototype->ndim));
+    ffi::Tensor tensor = ffi::Tensor::FromNDAlloc(ffi::tether::HostMemory(), shape,
+                                                  prototype->dtype, prototype->device);
     *out = tensor.ToDLPackVersioned();
     return 0;
   } catch (const std::exception& error) {

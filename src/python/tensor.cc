@@ -254,7 +254,7 @@ PyMethodDef tensor_methods[] = {
     {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(DLPack)),
      METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A capsule that shares the memory, or has a copy, versioned if the consumer understands that."},
+     "A capsule of the memory or of a copy, versioned if the consumer understands that."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef tensor_getset[] = {{"shape", GetShape, nullptr, "Extents, as a tuple.", nullptr},

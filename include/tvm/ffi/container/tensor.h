@@ -170,8 +170,8 @@ enum class Defect : uint8_t {
   kOffset,          // an offset that leads past the end of the address space
 };
 
-// The first defect of a tensor that somebody else describes. Empty tensors need no memory, and their
-// strides mean nothing.
+// The first defect of a tensor that somebody else describes. Empty tensors need no memory, and
+// their strides mean nothing.
 inline Defect FindDefect(const DLTensor& t) {
   if (t.ndim < 0 || t.ndim > kMaxTensorDims) return Defect::kDimensions;
   if (t.ndim > 0 && t.shape == nullptr) return Defect::kNoShape;
