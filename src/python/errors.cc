@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -533,12 +534,15 @@ Ref ExceptionFor(TVMFFIObject* h) {
   }
   auto owner = ffi::details::ObjectUnsafe::ObjectPtrFromOwned<RaisedException>(h);
   Ref exc = Ref::Borrow(raised->exception());
-  if (!owner.unique()) {
+  if (owner.use_count() > 1) {
     raised->LetFramesGo();
     Watch(owner);
   }
   raised->ExtendTraceback();
-  Describe(exc.get(), raised);
+  try {
+    Describe(exc.get(), raised);
+  } catch (const std::bad_alloc&) {  // the exception itself is there
+  }
   return exc;
 }
 
