@@ -70,6 +70,9 @@ def _frame_template() -> Any:
     yield
 
 
+_MAX_PLACES = 4096
+
+
 class TracebackManager:
     """Makes traceback entries for places that are not in Python code.
 
@@ -98,6 +101,8 @@ class TracebackManager:
             if hasattr(types.CodeType, "co_qualname"):
                 places["co_qualname"] = func
             code = _frame_template.__code__.replace(**places)
+            if len(self._functions) >= _MAX_PLACES:  # of generated code there is no end
+                self._functions.clear()
             function = self._functions[key] = types.FunctionType(code, {})
         return function
 

@@ -386,7 +386,7 @@ int PropertyWrite(PyObject* self, PyObject* obj, PyObject* value) {
 }
 
 // Write of an int or an object, likewise.
-inline int WriteQuickly(const Field& field, PyObject* obj, PyObject* value) {
+TVM_FFI_INLINE int WriteQuickly(const Field& field, PyObject* obj, PyObject* value) {
   uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
   if (TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return Write(field, obj, value);
   auto* h = reinterpret_cast<TVMFFIObject*>(handle);
@@ -435,8 +435,8 @@ PyObject* PropertyForceSet(PyObject* self, PyObject* args) {
 // shortcut for descriptors of ours. So the classes that are registered for C++ types look up their
 // attributes here: what a name means to a class is remembered until the class changes. CPython has
 // shortcuts for methods and whatever else is no field, but for classes with the general functions
-// only; a class that is asked for such an attribute therefore gets those back. Nobody can tell
-// which of the two a class has. With the GIL only.
+// only; a class that is asked for such an attribute therefore gets those back. Only
+// object.__setattr__ can tell which of the two a class has (IsBodyEmpty). With the GIL only.
 struct KnownField {
   PyTypeObject* cls;
   unsigned int version;  // of the class

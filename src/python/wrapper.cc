@@ -731,24 +731,28 @@ PyObject* TieState(PyObject*, PyObject* obj) {
 }
 
 // Adds `cls` and the classes below it that have instances, and how many those are.
-bool AddCounts(PyObject* cls, PyObject* by_type) {
-  if (PyDict_Contains(by_type, cls) != 0) return !PyErr_Occurred();  // seen through another base
+bool AddCounts(PyObject* cls, PyObject* by_type, PyObject* seen) {
+  int known = PySet_Contains(seen, cls);  // through another base
+  if (known != 0) return known > 0;
   int64_t n = class_counts.CountOf(reinterpret_cast<PyTypeObject*>(cls));
   Ref count = Ref::Steal(PyLong_FromLongLong(n));
-  if (!count || (n > 0 && PyDict_SetItem(by_type, cls, count.get()) < 0)) return false;
+  if (!count || PySet_Add(seen, cls) < 0) return false;
+  if (n > 0 && PyDict_SetItem(by_type, cls, count.get()) < 0) return false;
   auto* type = reinterpret_cast<PyObject*>(&PyType_Type);
   Ref below = Ref::Steal(PyObject_CallMethod(type, "__subclasses__", "O", cls));
   if (!below) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(below.get()); ++i) {
-    if (!AddCounts(PyList_GET_ITEM(below.get(), i), by_type)) return false;
+    if (!AddCounts(PyList_GET_ITEM(below.get(), i), by_type, seen)) return false;
   }
   return true;
 }
 
 PyObject* TieStats(PyObject*, PyObject*) {
   Ref by_type = Ref::Steal(PyDict_New());
-  if (!by_type) return nullptr;
-  if (!AddCounts(reinterpret_cast<PyObject*>(types.object), by_type.get())) return nullptr;
+  Ref seen = Ref::Steal(PySet_New(nullptr));
+  if (!by_type || !seen) return nullptr;
+  auto* root = reinterpret_cast<PyObject*>(types.object);
+  if (!AddCounts(root, by_type.get(), seen.get())) return nullptr;
   int64_t wrappers = class_counts.Total();
   auto dormant = static_cast<long long>(counters.dormant.Get());
   size_t waiting = Engine::list().waiting() +

@@ -341,7 +341,8 @@ void UnhideSlow(Wrapper* w);
 inline void Unhide(Wrapper* w) {
   if (kFreeThreaded) return;
   bool is_hidden = w->weakrefs != nullptr && !IsTracked(AsObject(w));
-  if (TVM_FFI_PREDICT_FALSE(is_hidden || Runtime::collecting.load(std::memory_order_relaxed))) UnhideSlow(w);
+  bool collecting = Runtime::collecting.load(std::memory_order_relaxed);
+  if (TVM_FFI_PREDICT_FALSE(is_hidden || collecting)) UnhideSlow(w);
 }
 inline void Runtime::OnActive(Wrapper* w) {
   counters.dormant.Add(-1);
