@@ -36,6 +36,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,8 @@ class Worker:
         except BaseException as error:
             if not isinstance(error, Broken):
                 error = Broken(f"unexpected {type(error).__name__}: {error}")
-            faulthandler.dump_traceback()
+            traceback.print_exception(error)
+            sys.stderr.flush()
             self.finding.write_text(str(error))
             os._exit(10)
         os._exit(0)
