@@ -468,7 +468,7 @@ class Machine:
         for n in members:
             if n.loose or n.kind == HUSK or n.fuzzy:
                 return False
-            if n.kind in (FUNC, OPAQUE, TENSOR) or n.state:
+            if n.state and any(v.__class__ is Node and v in members for v in n.state.values()):
                 if "callback-rings" not in groups:
                     return False
                 breakable = True
