@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-#   make demo    build the library and run the C++ tour
-#   make test    everything that must pass, from a fresh clone
-#   make bench   side by side with the reference release (writes bench/results/)
-#   make soak    random programs against the promises: make soak DURATION=600 [SEED=1] [PYTHON=PATH]
-#   make lint    formatting and static checks
-#   make build   libraries and tests only, in build/release
-#   make clean   remove what the other targets created, except downloads (.cache) and .venv
-.PHONY: demo test soak bench lint build clean
+#   make demo      build the library and run the C++ tour
+#   make test      the inner loop, from a fresh clone: C++ and Python suites, packaging, an old client
+#   make test-all  the long rest: every interpreter and release, sanitizers, random programs, fuzzing
+#   make soak      random programs against the promises: make soak DURATION=600 [SEED=1] [PYTHON=PATH]
+#   make bench     side by side with the reference release (writes bench/results/)
+#   make lint      formatting and static checks
+#   make build     libraries and tests only, in build/release
+#   make clean     remove what the other targets created, except downloads (.cache) and .venv
+.PHONY: demo test test-all soak bench lint build clean
 
 demo:
 	@scripts/demo.sh
 
 test:
-	@scripts/test.sh
+	@scripts/test.sh quick
+
+test-all:
+	@scripts/test.sh all
 
 soak:
 	@TETHER_PYTHON=$(PYTHON) scripts/soak.sh $(or $(DURATION),600) $(if $(SEED),--seed $(SEED))

@@ -5,7 +5,7 @@
 # undefined-behaviour sanitizers. Needs clang for libFuzzer; where there is none it is reported as
 # skipped.
 #
-#   scripts/fuzz.sh [seconds per target]      10 by default, what make test does
+#   scripts/fuzz.sh [seconds per target]      10 by default, what make test-all does
 #
 # What it finds new stays in build/fuzz/work, and an input that fails in build/fuzz.
 source "$(dirname "$0")/common.sh"
