@@ -6,12 +6,22 @@
 #   scripts/soak.sh [seconds] [option of tests/soak/soak.py...]    60 seconds by default, a fixed seed
 #   scripts/soak.sh 60 freethreaded [option...]     on the free-threaded interpreter
 #   scripts/soak.sh 60 address [option...]          under ASan and UBSan
+#   scripts/soak.sh check                           what make test-all does: a part of each, and faults
+#                                                   on purpose, which must be found
 #
 # TETHER_PYTHON names another interpreter. A finding is made small and left in build/soak; the message
 # says how to run it again.
 source "$(dirname "$0")/common.sh"
 seconds=${1:-60}
 shift || true
+if [ "$seconds" = check ]; then
+  status=0
+  "$0" 1 --self-test || status=1
+  "$0" 60 || status=1
+  "$0" 40 freethreaded || status=1
+  "$0" 40 address || status=1
+  exit $status
+fi
 where=plain
 case ${1:-} in
   freethreaded | address)

@@ -230,6 +230,7 @@ class Machine:
             return
         self.depth += 1
         self.ran_nested += 1
+        opened, self.open = self.open, False
         try:
             name, a, b, c = todo
             STEPS[name][0](self, a, b, c)
@@ -238,6 +239,7 @@ class Machine:
                 self.failure = error
         finally:
             self.depth -= 1
+            self.open = opened
 
     def hook(self) -> None:
         """Called by `Key` and `Converted`; most steps expect nothing to happen in them."""
@@ -370,7 +372,12 @@ class Machine:
         i = bank[a % len(bank)]
         node = self.M[i]
         if node is None or node.kind != kind:
-            MAKERS[kind](self, a, a >> 3, a >> 5)
+            # What dies here runs no steps: the caller has other registers in its hands.
+            self.depth += 9
+            try:
+                MAKERS[kind](self, a, a >> 3, a >> 5)
+            finally:
+                self.depth -= 9
             node = self.M[i]
         if node.fuzzy:
             self.resync(self.R[i], node)
@@ -461,7 +468,7 @@ class Machine:
         for n in members:
             if n.loose or n.kind == HUSK or n.fuzzy:
                 return False
-            if n.kind in (FUNC, OPAQUE, TENSOR) or n.state:
+            if n.state and any(v.__class__ is Node and v in members for v in n.state.values()):
                 if "callback-rings" not in groups:
                     return False
                 breakable = True
@@ -529,7 +536,7 @@ class Machine:
 
     def adopt(self, got: Any, known: dict[int, Node]) -> Any:
         if got is None or isinstance(got, int | float | str | bytes):
-            if type(got) is int and (0 <= got <= REGISTERS or 100 < got <= self.tag):
+            if type(got) is int and (0 <= got <= REGISTERS or 100 <= got <= self.tag):
                 return got
             for scalar in SCALARS:  # not `got` itself: long text keeps an object of C++
                 if got == scalar and isinstance(got, type(scalar)):
@@ -540,7 +547,7 @@ class Machine:
             return node
         cls = type(got)
         for n in self.nodes:
-            if n.loose and plain(n.cls) is cls:
+            if n.loose and n.kind != HUSK and plain(n.cls) is cls:
                 name = "x" if n.kind == PY else "v_i64"
                 if n.items[name] == getattr(got, name):
                     return n
@@ -1461,14 +1468,16 @@ class Machine:
             self.open = opened
         if self.ran_nested == before:
             return True, result
-        # The object may have another wrapper by now.
-        for k in range(REGISTERS):
-            if self.M[k] is node:
-                self.resync(self.R[k], node)
-                break
-        else:
-            node.fuzzy = True
+        self.resync_after(node, i)
         return False, result
+
+    def resync_after(self, node: Node, i: int) -> None:
+        """After user code ran: the object may have another wrapper, the wrapper another object."""
+        node.fuzzy = True
+        for k in range(REGISTERS):
+            other = self.M[k]
+            if other is not None and other.kind == node.kind and (other is node or k == i):
+                self.resync(self.R[k], other)
 
     @step(2, "hooks")
     def set_hooked(self, a: int, b: int, c: int) -> None:
@@ -1549,14 +1558,7 @@ class Machine:
             if got.__class__ is not list and self.M[i] is node and node.pid not in (None, id(got)):
                 raise Broken("P1: another object was delivered")
         self.armed.clear()
-        if self.M[i] is node and self.R[i] is real:
-            self.resync(real, node)
-        else:
-            node.fuzzy = True
-            for k in range(REGISTERS):
-                if self.M[k] is node:
-                    self.resync(self.R[k], node)
-                    break
+        self.resync_after(node, i)
 
     # ---- structures
 

@@ -36,6 +36,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--length", type=int, default=1000 if FREE_THREADED else 300, help="steps of a program"
     )
-    parser.add_argument("--without", default="", help=f"groups to leave out: {', '.join(GROUPS)}")
+    parser.add_argument(
+        "--without", action="append", default=[], help=f"groups to leave out: {', '.join(GROUPS)}"
+    )
     parser.add_argument("--only", default="", help="groups to use besides core")
     parser.add_argument("--threads-share", type=float, default=0.5 if FREE_THREADED else 0.04)
     parser.add_argument(
@@ -78,11 +81,12 @@ def parse() -> argparse.Namespace:
         "--regressions", action="store_true", help="run the programs in found/ first"
     )
     options = parser.parse_args()
-    unknown = {*options.without.split(","), *options.only.split(",")} - {"", "core", *GROUPS}
+    without = set(",".join(options.without).split(","))
+    unknown = {*without, *options.only.split(",")} - {"", "core", *GROUPS}
     if unknown:
         parser.error(f"no such group: {', '.join(sorted(unknown))}")
     chosen = {"core", *options.only.split(",")} if options.only else set(GROUPS)
-    options.groups = chosen - set(options.without.split(","))
+    options.groups = chosen - without
     return options
 
 
@@ -151,7 +155,8 @@ class Worker:
         except BaseException as error:
             if not isinstance(error, Broken):
                 error = Broken(f"unexpected {type(error).__name__}: {error}")
-            faulthandler.dump_traceback()
+            traceback.print_exception(error)
+            sys.stderr.flush()
             self.finding.write_text(str(error))
             os._exit(10)
         os._exit(0)
