@@ -19,7 +19,7 @@ address() {
   LD_PRELOAD="$(runtime asan) $(runtime ubsan) $(runtime stdc++)" PYTHONMALLOC=malloc \
     ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
     TETHER_TEST_SCALE=${TETHER_TEST_SCALE:-0.02} PYTHONPATH=build/asan-python/package \
-    "$PYTHON" "${pytest[@]}" tests/python/test_tying_p[1-8].py \
+    "$PYTHON" "${pytest[@]}" tests/python/test_tying_p[1-8]*.py tests/python/test_user_code_in_calls.py \
     -k 'not memory_stays_flat' --junitxml="$REPORTS/python-asan.xml" | tail -n 3
 }
 
@@ -50,7 +50,7 @@ thread() {
     CC="cc -fsanitize=thread" TETHER_TEST_SCALE=${TETHER_TEST_SCALE:-0.02} \
     TSAN_OPTIONS="suppressions=$ROOT/tests/python/tsan.supp log_path=$reports/report history_size=4 exitcode=0" \
     setarch -R "$python" "${pytest[@]}" -k 'p8 or p9 or property or threads' \
-    tests/python/test_{tying_{p1,p7,p8,p9,classes,property},errors_identity}.py \
+    tests/python/test_{tying_{p1,p7,p8,p8_walks,p9,classes,property},errors_identity}.py \
     --junitxml="$REPORTS/python-tsan.xml" | tail -n 3 || status=$?
   python3 scripts/tsan_reports.py "$reports" || die "see above; all reports are in build/reports/tsan"
   return $status
