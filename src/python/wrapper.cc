@@ -250,7 +250,8 @@ Wrapper* AllocateWrapper(PyTypeObject* cls) {
   if (obj != nullptr) {
     PyObject_GC_Track(obj);
   } else {
-    if (TVM_FFI_PREDICT_FALSE(Runtime::wants_full)) CollectAll();
+    bool is_due = !kFreeThreaded && counters.dormant.Get() > Runtime::dormant_limit;
+    if (TVM_FFI_PREDICT_FALSE(is_due)) CollectNow();
     obj = cls->tp_alloc(cls, 0);
     if (obj == nullptr) return nullptr;
   }
