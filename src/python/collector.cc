@@ -133,6 +133,7 @@ struct Collection {
   // In a collection of young objects: those without a wrapper whose edges were taken away.
   PointerSet<TVMFFIObject> read;
   bool is_subtracting = false;
+  bool has_run = false;  // 3.14 calls it a collection when it decides to do nothing
 };
 // Never destroyed: wrappers die later than static objects.
 Collection& collection = *new Collection();
@@ -610,10 +611,16 @@ class YoungRings {
 };
 YoungRings young_rings;
 
+// How many wrappers may go to sleep before a collection looks at them. CPython comes by more often,
+// except where it thinks that enough was collected of late (3.14).
+constexpr int64_t kMaxAsleep = 10000;
+bool wants_full = false;
+PyObject* gc_module = nullptr;
+
 // Whether CPython may start collections by itself.
-bool IsAutomatic(PyObject* gc) {
+bool IsAutomatic() {
   if (!PyGC_IsEnabled()) return false;
-  Ref thresholds = Ref::Steal(PyObject_CallMethod(gc, "get_threshold", nullptr));
+  Ref thresholds = Ref::Steal(PyObject_CallMethod(gc_module, "get_threshold", nullptr));
   PyObject* first = thresholds ? PyTuple_GetItem(thresholds.get(), 0) : nullptr;
   bool answer = first != nullptr && PyObject_IsTrue(first) == 1;
   if (PyErr_Occurred()) PyErr_Clear();
@@ -638,7 +645,7 @@ void BeginCollection(PyObject* info) {
   ShowHidden();
 }
 
-void EndCollection(PyObject* gc, PyObject* info) {
+void EndCollection(PyObject* info) {
   ReleaseGuards();
   size_t looked_at = collection.shown.size();
   PointerSet<TVMFFIObject> pins;
@@ -653,21 +660,26 @@ void EndCollection(PyObject* gc, PyObject* info) {
   collection.is_subtracting = collection.is_quiet = false;
   collection.is_full = true;
   Runtime::collecting = false;
-  if (kFreeThreaded || uses_rule_b) return;
+  bool has_run = collection.has_run;
+  collection.has_run = false;
+  if (kFreeThreaded || uses_rule_b || !has_run) return;
+  Runtime::dormant_limit = counters.dormant.Get() + kMaxAsleep;
+  wants_full = false;
   if (judged_all) return patience.End(static_cast<size_t>(Number(info, "collected")));
   patience.AddHidden(survived);
   young_rings.End(looked_at, survived);
-  Runtime::wants_full = patience.IsOver() && IsAutomatic(gc);
+  wants_full = patience.IsOver();
+  if (wants_full) Runtime::dormant_limit = INT64_MIN;
 }
 
-PyObject* OnCollection(PyObject* gc, PyObject* args) {
+PyObject* OnCollection(PyObject*, PyObject* args) {
   const char* phase;
   PyObject* info;
   if (!PyArg_ParseTuple(args, "sO!", &phase, &PyDict_Type, &info)) return nullptr;
   bool begins = std::strcmp(phase, "start") == 0;
   if (begins && IsFinalizing()) Py_RETURN_NONE;
   Runtime::guarding.store(uses_rule_b && begins);
-  begins ? BeginCollection(info) : EndCollection(gc, info);
+  begins ? BeginCollection(info) : EndCollection(info);
   Py_RETURN_NONE;
 }
 
@@ -678,7 +690,9 @@ bool WatchCollections(PyObject* gc) {
   sentinel = types.object->tp_alloc(types.object, 0);  // counts as nobody's wrapper
   if (sentinel == nullptr) return false;
   new (&AsWrapper(sentinel)->handle) tie::Handle(tie::kEmpty);
-  Ref callback = Ref::Steal(PyCFunction_New(&on_collection, gc));
+  gc_module = Py_NewRef(gc);
+  Runtime::dormant_limit = kMaxAsleep;
+  Ref callback = Ref::Steal(PyCFunction_New(&on_collection, nullptr));
   Ref callbacks = Ref::Steal(PyObject_GetAttrString(gc, "callbacks"));
   return callback && callbacks && PyList_Append(callbacks.get(), callback.get()) == 0;
 }
@@ -696,9 +710,14 @@ bool Runtime::IsGuarded(Wrapper* w) {
   return guards.wrappers.count(w) != 0;
 }
 
-void CollectAll() {
-  Runtime::wants_full = false;
-  if (!CallArguments::IsAnyElsewhere()) PyGC_Collect();  // else asked for again
+void CollectNow() {
+  bool is_full = wants_full;
+  wants_full = false;  // if nothing comes of it, the next collection asks again
+  Runtime::dormant_limit = counters.dormant.Get() + kMaxAsleep;
+  ErrorAside aside;
+  if (Runtime::collecting || CallArguments::IsAnyElsewhere() || !IsAutomatic()) return;
+  Ref done = Ref::Steal(PyObject_CallMethod(gc_module, "collect", "i", is_full ? 2 : 0));
+  if (!done) PyErr_WriteUnraisable(gc_module);
 }
 
 void HideAtOnce(Wrapper* w) {
@@ -759,6 +778,7 @@ namespace {
 void BeginPass(bool subtracts) {
   collection.is_subtracting = subtracts;
   if (!subtracts) return;
+  collection.has_run = true;
   collection.owners.clear();
   collection.read.Clear();
   collection.is_quiet = !CallArguments::IsAnyElsewhere();

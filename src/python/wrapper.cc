@@ -334,7 +334,8 @@ Wrapper* AllocateWrapper(PyTypeObject* cls) {
   PyObject* obj = IsPlain(cls) ? WrapperMemory::Take(cls, sizeof(Wrapper)) : nullptr;
   bool is_tracked = obj == nullptr;
   if (obj == nullptr) {
-    if (TVM_FFI_PREDICT_FALSE(Runtime::wants_full)) CollectAll();
+    bool is_due = !kFreeThreaded && counters.dormant.Get() > Runtime::dormant_limit;
+    if (TVM_FFI_PREDICT_FALSE(is_due)) CollectNow();
     obj = cls->tp_alloc(cls, 0);
   }
   if (obj == nullptr) return nullptr;

@@ -134,8 +134,8 @@ struct Runtime : public tie::NoHooks {
   static inline std::atomic<bool> guarding{false};
   // A collection runs.
   static inline std::atomic<bool> collecting{false};
-  // A full one is due: see CollectAll.
-  static inline bool wants_full = false;
+  // One is due when more wrappers than this are dormant: see CollectNow.
+  static inline int64_t dormant_limit = INT64_MAX;
   static inline bool hides_at_once = false;
 };
 
@@ -351,8 +351,8 @@ inline void Runtime::OnActive(Wrapper* w) {
   if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
 }
 
-// The full collection that hidden wrappers call for. Where Python code may run.
-void CollectAll();
+// The collection that dormant wrappers call for. Where Python code may run; with the GIL only.
+void CollectNow();
 
 // Whether the collector sees that a function keeps the module it comes from.
 bool KeepsItsModule(TVMFFIObject* function);

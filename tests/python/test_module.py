@@ -4,8 +4,13 @@
 from __future__ import annotations
 
 import gc
+import os
+import shlex
+import subprocess
 import weakref
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tvm_ffi
@@ -112,6 +117,80 @@ def test_functions_outlive_the_module_object() -> None:
     del function
     gc.collect()
     assert watcher() is None
+
+
+ADDER = """
+#include <tvm/ffi/c_api.h>
+int __tvm_ffi_add(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
+  (void)self, (void)num_args;
+  result->type_index = kTVMFFIInt;
+  result->v_int64 = args[0].v_int64 + args[1].v_int64;
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def adder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the path of a library that nothing keeps loaded."""
+    folder = tmp_path_factory.mktemp("adder")
+    (folder / "adder.c").write_text(ADDER, encoding="utf-8")
+    command = [*shlex.split(os.environ.get("CC", "cc")), "-shared", "-fPIC"]
+    command += [f"-I{libinfo.find_include_path()}", "adder.c", "-o", "adder.so"]
+    subprocess.run(command, cwd=folder, check=True)
+    return str(folder / "adder.so")
+
+
+def is_mapped(path: str) -> bool:
+    return path in Path("/proc/self/maps").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda m: m["add"],
+        lambda m: m.get_function("add"),
+        lambda m: m.add,
+        lambda m: [m.add, setattr(m, "note", m)][0],
+        lambda m: [m.add, setattr(m.add, "note", m)][0],
+    ],
+    ids=["item", "get_function", "attribute", "attribute and state", "state of the function"],
+)
+def test_a_module_that_nothing_holds_is_unloaded(adder: str, use: Callable[[Any], Any]) -> None:
+    module = tvm_ffi.load_module(adder, keep_module_alive=False)
+    watcher = weakref.ref(module)
+    assert use(module)(1, 2) == 3
+    assert is_mapped(adder)
+    del module
+    gc.collect()
+    assert watcher() is None
+    assert not is_mapped(adder)
+
+
+def test_a_function_that_was_read_keeps_its_module(adder: str) -> None:
+    module = tvm_ffi.load_module(adder, keep_module_alive=False)
+    module.note = "kept"
+    watcher = weakref.ref(module)
+    function = module.add
+    del module
+    gc.collect()
+    assert function(1, 2) == 3
+    assert watcher().note == "kept"
+    assert watcher().add is function
+    del function
+    gc.collect()
+    assert watcher() is None
+
+
+def test_a_ring_that_holds_a_module_is_collected(adder: str) -> None:
+    ring = {"module": tvm_ffi.load_module(adder, keep_module_alive=False)}
+    ring["ring"] = ring
+    assert ring["module"].add(1, 2) == 3
+    watcher = weakref.ref(ring["module"])
+    del ring
+    gc.collect()
+    assert watcher() is None
+    assert not is_mapped(adder)
 
 
 def test_load_lib_module() -> None:

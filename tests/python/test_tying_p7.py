@@ -334,3 +334,17 @@ def test_p7_containers_made_by_old_clients(old: OldClient) -> None:
     assert box[0] is watchers[0]()
     assert box[1] is watchers[1]()
     assert list(box[0]) == list(box[1]) == [0, 1, 2]
+
+
+def test_p7_rings_through_old_objects_are_collected(old: OldClient) -> None:
+    watchers = []
+    for link in (
+        lambda n: setattr(n, "payload", lambda: n),
+        lambda n: n.children.append(lambda: n),
+    ):
+        node = old.make_node(1, "ring")
+        link(node)
+        watchers.append(weakref.ref(node))
+        del node, link
+    gc.collect()
+    assert [watcher() for watcher in watchers] == [None, None]

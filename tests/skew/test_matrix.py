@@ -248,6 +248,56 @@ def test_p4_a_weak_reference_follows_the_object(make: Callable[[], Any]) -> None
         assert watcher() is None and fired == [watcher], name
 
 
+class Opaque:
+    """A Python object that C++ can hold."""
+
+    def __init__(self, link: Any) -> None:
+        self.link = link
+
+
+RINGS: dict[str, Callable[[Any], None]] = {
+    "callback in a field": lambda n: setattr(n, "payload", lambda: n),
+    "callback that was read": lambda n: (setattr(n, "payload", lambda: n), n.payload()),
+    "opaque object in a field": lambda n: setattr(n, "payload", Opaque(n)),
+    "callback in a list in a field": lambda n: n.children.append(lambda: n),
+    "callback in an optional field": lambda n: setattr(n, "partner", tvm_ffi.convert(lambda: n)),
+    "list in an attribute": lambda n: setattr(n, "link", tvm_ffi.List([n])),
+}
+
+
+@pytest.mark.parametrize("ring", RINGS)
+def test_p6_a_ring_through_an_object_of_a_client_is_collected(client: Client, ring: str) -> None:
+    collect()
+    live, watchers = client.live(), []
+    for _ in range(10):
+        node = client.make_node(1, "ring")
+        RINGS[ring](node)
+        watchers.append(weakref.ref(node))
+        del node
+    gc.collect()
+    assert [watcher() for watcher in watchers] == [None] * 10
+    assert client.live() == live
+
+
+def test_p6_a_raw_pointer_in_a_field_owns_nothing(client: Client) -> None:
+    """It is neither counted nor followed, also when what it pointed to is gone."""
+    pointer, pointed = client.make_node(1, "a"), client.make_node(2, "b")
+    pointer.borrowed = pointed
+    pointed.note = ["kept"]
+    pointed.link = Opaque(pointed)
+    watcher = weakref.ref(pointed)
+    holder = tvm_ffi.List([pointed])
+    del pointed
+    collect()
+    assert watcher() is holder[0]
+    assert holder[0].note == ["kept"]
+    del holder
+    collect()
+    assert watcher() is None
+    collect()
+    assert pointer.value == 1
+
+
 def test_p5_nothing_is_lost_and_nothing_is_kept(client: Client) -> None:
     collect()
     live, adopted = client.live(), tying.stats()["adopted"]
