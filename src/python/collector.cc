@@ -844,7 +844,8 @@ bool LearnCollector() {
   Ref alive = Ref::Steal(PyObject_CallNoArgs(weak.get()));
   if (!alive) return false;
   // The variable is for tests of rule B.
-  if (alive.get() == Py_None || std::getenv("TETHER_COLLECTOR_RULE_B") != nullptr) {
+  if (!kCountsMayDip || alive.get() == Py_None ||
+      std::getenv("TETHER_COLLECTOR_RULE_B") != nullptr) {
     subtracting_visitor = nullptr;
     uses_rule_b = true;
   }

@@ -173,6 +173,14 @@ inline void AddGCRefs(PyObject* obj, Py_ssize_t n) {
 // Automatic collections look at a part of the old objects, and are never full.
 inline constexpr bool kIsIncremental = PY_VERSION_HEX >= 0x030E0000 && !kFreeThreaded;
 
+// Whether the collector's count of an object may be below zero in passing: what is added to it and
+// what is taken away come in any order. Debug builds assert at every step that it is not.
+#ifdef Py_DEBUG
+inline constexpr bool kCountsMayDip = false;
+#else
+inline constexpr bool kCountsMayDip = true;
+#endif
+
 // Runs finalize(), which may resurrect obj, as CPython would from tp_dealloc. True if obj lives on.
 // With the GIL by hand: a third of the instructions, and no mark that this object was finalised.
 template <typename Finalize>
