@@ -280,11 +280,11 @@ struct InFlight {
   int32_t num_args;
   InFlight* prev;
   InFlight* next;
-  std::vector<TVMFFIObject*>* pins;  // made when an argument is moved away meanwhile
+  std::vector<TVMFFIObject*>* pins;    // made when an argument is moved away meanwhile
   std::atomic<PyThreadState*> thread;  // set once the GIL is away
 };
-extern InFlight flights;          // the head of a ring
-extern SharedCount flight_count;  // without the GIL only their number is known
+extern InFlight flights;                  // the head of a ring
+extern SharedCount flight_count;          // without the GIL only their number is known
 extern thread_local int64_t own_flights;  // and how many of them are this thread's
 void EnterFlightAmongOthers(InFlight* flight);
 void DropPins(InFlight* flight);
