@@ -223,8 +223,8 @@ bool MayReferToOthers(int32_t type_index) {
 }
 
 // The subtracting visitor has found one more owner of `child`, whose wrapper is w or none that the
-// collector knows. True if that was the last one: its edges are to be taken away now. They are shown
-// to other visitors by its wrapper, or, where it has none, by its owners.
+// collector knows. True if that was the last one: its edges are to be taken away now. Others
+// are shown them by its wrapper, or, where it has none, by its owners.
 bool FoundAllOwners(TVMFFIObject* child, uintptr_t word, PyObject* w) {
   if (!Runtime::collecting || !collection.is_quiet) return false;
   if (!MayReferToOthers(child->type_index) || HasWeakReferences(child)) return false;
@@ -423,7 +423,7 @@ class EdgeWalk {
  private:
   static constexpr int64_t kYoungBudget = 100;
 
-  // Whether the edges of `child`, whose wrapper is w if the collector knows one, are ours to report.
+  // Whether the edges of `child`, whose wrapper is w if the collector knows one, are ours to show.
   bool IsOurs(TVMFFIObject* child, uintptr_t word, PyObject* w) {
     bool is_sole = w == nullptr && IsSoleOwned(child);
     if (subtracts_) return is_sole || FoundAllOwners(child, word, w);
@@ -518,8 +518,8 @@ bool MayBeInRing(TVMFFIObject* root) {
 
 // CPython starts one when what is new has reached a quarter of what is old. It does not see hidden
 // wrappers, and from 3.14 on it starts none at all. So we count the wrappers that only a full
-// collection can judge, and ask for one by the same rule; less often while it finds nothing, and not
-// at all while no ring turns up among some of the hidden ones.
+// collection can judge, and ask for one by the same rule; less often while it finds nothing, and
+// not at all while no ring turns up among some of the hidden ones.
 class Patience {
  public:
   void AddHidden(size_t n) { hidden_ += n; }

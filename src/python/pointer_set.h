@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of pointers, for the collector: it meets each wrapper there is, and a node per entry is what
-// most of its time would go into.
+// A set of pointers, for the collector: it meets each wrapper there is, and a node per entry is
+// what most of its time would go into.
 //
 //   PointerSet<Wrapper> set;
 //   set.Insert(w); set.Contains(w); set.Erase(w);

@@ -219,8 +219,8 @@ void Runtime::Pause(int attempt) {
 }
 
 // A dormant wrapper that has no state, and whose object cannot be part of a ring, costs the
-// collector nothing and gc.get_objects() does not show it. Others are left to the next collection. Debug builds of CPython assert that a
-// resurrected object is tracked.
+// collector nothing and gc.get_objects() does not show it. Others wait for the next collection.
+// Debug builds of CPython assert that a resurrected object is tracked.
 inline void Runtime::OnDormant(Wrapper* w) {
   counters.dormant.Add(1);
 #ifndef Py_DEBUG
