@@ -141,6 +141,10 @@ class Node:
         self.mark = 0
         self.count = 0
 
+    def is_known_dead(self) -> bool:
+        """Whether a weak reference says so."""
+        return bool(self.wrs) and not self.loose and self.wrs[0]() is None
+
     def children(self) -> list[Node]:
         items = self.items
         if items:
@@ -514,7 +518,7 @@ class Machine:
         e = self.reach()
         # The dead may have had the same place.
         nodes = sorted(self.nodes, key=lambda n: n.mark == e)
-        known = {n.pid: n for n in nodes if n.pid is not None}
+        known = {n.pid: n for n in nodes if n.pid is not None and not n.is_known_dead()}
         if node.kind == LIST:
             node.items = [self.adopt(v, known) for v in list(real)]
         elif node.kind == DICT:
@@ -543,6 +547,9 @@ class Machine:
                     return scalar
             raise Broken(f"value: {got!r} was never stored")
         node = known.get(id(got))
+        if node is not None and node.kind == PY and not node.fuzzy:
+            if getattr(got, "x", None) != node.items["x"]:
+                node = None  # it has died, and this object is in its place
         if node is not None and (type(got) is node.cls or node.loose):
             return node
         cls = type(got)
