@@ -212,6 +212,7 @@ class EdgeWalk {
     if (PyObject* w = TrackedWrapper(word)) {
       // Rule B adds nothing to the count of an active wrapper, so nothing may be taken away.
       bool counted = !uses_rule_b || (word & tie::kInactive) != 0;
+      if (counted) PrepareForEdge(w);
       return counted ? visit_(w, arg_) : 0;
     }
     // No wrapper to stand for it: if nobody else owns it, its edges are ours.
