@@ -439,6 +439,7 @@ class EdgeWalk {
     if (IsOurs(child, word, w)) pending_.push_back(child);
     // Rule B adds nothing to the count of an active wrapper, so nothing may be taken away.
     bool counted = w != nullptr && (!uses_rule_b || (word & tie::kInactive) != 0);
+    if (counted) PrepareForEdge(w);
     return counted ? visit_(w, arg_) : 0;
   }
   int Edge(PyObject* obj) { return visit_(obj, arg_); }

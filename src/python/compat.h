@@ -173,13 +173,21 @@ inline void AddGCRefs(PyObject* obj, Py_ssize_t n) {
 // Automatic collections look at a part of the old objects, and are never full.
 inline constexpr bool kIsIncremental = PY_VERSION_HEX >= 0x030E0000 && !kFreeThreaded;
 
-// Whether the collector's count of an object may be below zero in passing: what is added to it and
-// what is taken away come in any order. Debug builds assert at every step that it is not.
+// Edges from C++ may take away more than the collector's count of a wrapper says, in passing or, with
+// rule B, for good; the count then wraps around, and the wrapper stays. Debug builds assert that no
+// count gets there: before an edge is reported, a count of nothing is made one of many.
 #ifdef Py_DEBUG
 inline constexpr bool kCountsMayDip = false;
 #else
 inline constexpr bool kCountsMayDip = true;
 #endif
+inline void PrepareForEdge(PyObject* obj) {
+#if defined(Py_DEBUG) && !defined(Py_GIL_DISABLED)
+  if (IsCollecting(obj) && *GCPrev(obj) >> 2 == 0) AddGCRefs(obj, 1 << 20);
+#else
+  (void)obj;
+#endif
+}
 
 // Runs finalize(), which may resurrect obj, as CPython would from tp_dealloc. True if obj lives on.
 // With the GIL by hand: a third of the instructions, and no mark that this object was finalised.
