@@ -442,7 +442,7 @@ case("dict delete nothing", lambda: operator.delitem(Dict(), "a"), KeyError, "a"
 case("dict pop nothing", lambda: Dict().pop("a"), KeyError, "a")
 case("dict pop with three", lambda: Dict().pop("a", 1, 2), TypeError, "got 3")
 case("dict popitem of empty", lambda: Dict().popitem(), KeyError)
-case("dict update with a number", lambda: Dict().update(3), AttributeError)
+case("dict update with a number", lambda: Dict().update(3), TypeError, "not iterable")
 
 # ---- recursion ----------------------------------------------------------------------------------
 
