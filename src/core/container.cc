@@ -157,7 +157,8 @@ int64_t HashOpaque(const Any& value) {
 
 bool EqualOpaque(const Any& lhs, const Any& rhs) { return HashOpaque(lhs) == HashOpaque(rhs); }
 
-void RegisterKeyHook(int32_t type_index, const char* name, void* function) {
+// A Function, not a raw pointer: releases differ in how they call pointers.
+void RegisterKeyHook(int32_t type_index, const char* name, const Function& function) {
   TVMFFIByteArray column{name, std::strlen(name)};
   const AnyView hook(function);
   TVM_FFI_CHECK_SAFE_CALL(
@@ -246,9 +247,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   refl::EnsureTypeAttrColumn(refl::type_attr::kAnyEqual);
 
   RegisterKeyHook(TypeIndex::kTVMFFIOpaquePyObject, refl::type_attr::kAnyHash,
-                  reinterpret_cast<void*>(HashOpaque));
+                  Function::FromTyped(HashOpaque));
   RegisterKeyHook(TypeIndex::kTVMFFIOpaquePyObject, refl::type_attr::kAnyEqual,
-                  reinterpret_cast<void*>(EqualOpaque));
+                  Function::FromTyped(EqualOpaque));
 
   refl::TypeAttrDef<ArrayObj>().def_convert<Array<Any>>();
   refl::TypeAttrDef<ListObj>().def_convert<List<Any>>();

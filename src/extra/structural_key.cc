@@ -36,8 +36,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def_ro("key", &StructuralKeyObj::key)
       .def_ro("hash_i64", &StructuralKeyObj::hash_i64);
   refl::TypeAttrDef<StructuralKeyObj>()
-      .attr(refl::type_attr::kAnyHash, reinterpret_cast<void*>(&tether::HashKey))
-      .attr(refl::type_attr::kAnyEqual, reinterpret_cast<void*>(&tether::EqualKey));
+      // Functions, not raw pointers: releases differ in how they call pointers.
+      .def(refl::type_attr::kAnyHash, tether::HashKey)
+      .def(refl::type_attr::kAnyEqual, tether::EqualKey);
   refl::GlobalDef()
       .def("ffi.StructuralKey", [](const Any& key) { return StructuralKey(key); })
       .def("ffi.StructuralKeyEqual", tether::EqualKey);

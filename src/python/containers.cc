@@ -575,11 +575,11 @@ bool EqualFunctions(const ffi::Any& lhs, const ffi::Any& rhs) {
   return HashFunction(lhs) == HashFunction(rhs);
 }
 
-bool RegisterKeyHook(const char* name, void* function) {
+// A Function, not a raw pointer: releases differ in how they call pointers.
+bool RegisterKeyHook(const char* name, const ffi::Function& function) {
   const TVMFFIByteArray column{name, strlen(name)};
-  TVMFFIAny hook{};
-  hook.type_index = TypeIndex::kTVMFFIOpaquePtr;
-  hook.v_ptr = function;
+  TVMFFIAny hook;
+  tie::StoreObject(ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(function), &hook);
   const TVMFFITypeAttrColumn* known = TVMFFIGetTypeAttrColumn(&column);
   // Another copy of this module may have been here.
   if (ffi::tether::FindAttr(known, TypeIndex::kTVMFFIFunction) != nullptr) return true;
@@ -591,8 +591,8 @@ bool RegisterKeyHook(const char* name, void* function) {
 }  // namespace
 
 int InitContainerTypes(PyObject* module) {
-  if (!RegisterKeyHook("__any_hash__", reinterpret_cast<void*>(HashFunction)) ||
-      !RegisterKeyHook("__any_equal__", reinterpret_cast<void*>(EqualFunctions))) {
+  if (!RegisterKeyHook("__any_hash__", ffi::Function::FromTyped(HashFunction)) ||
+      !RegisterKeyHook("__any_equal__", ffi::Function::FromTyped(EqualFunctions))) {
     return -1;
   }
   seq_iterator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&seq_iterator_spec));
