@@ -13,6 +13,9 @@ from typing import Any
 DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
+INTEGERS = ctypes.POINTER(ctypes.c_int64)  # one type for good: the cache of ctypes may be emptied
+
+
 class DLTensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -22,8 +25,8 @@ class DLTensor(ctypes.Structure):
         ("code", ctypes.c_uint8),
         ("bits", ctypes.c_uint8),
         ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("shape", INTEGERS),
+        ("strides", INTEGERS),
         ("byte_offset", ctypes.c_uint64),
     ]
 
@@ -94,7 +97,7 @@ def fill(
         if values is not None:
             array = (ctypes.c_int64 * max(1, len(values)))(*values)
             keep.append(array)
-            setattr(tensor, name, ctypes.cast(array, ctypes.POINTER(ctypes.c_int64)))
+            setattr(tensor, name, ctypes.cast(array, INTEGERS))
     return keep
 
 
