@@ -519,6 +519,7 @@ class Machine:
         # The dead may have had the same place.
         nodes = sorted(self.nodes, key=lambda n: n.mark == e)
         known = {n.pid: n for n in nodes if n.pid is not None and not n.is_known_dead()}
+        self.likely = node.children()
         if node.kind == LIST:
             node.items = [self.adopt(v, known) for v in list(real)]
         elif node.kind == DICT:
@@ -553,7 +554,7 @@ class Machine:
         if node is not None and (type(got) is node.cls or node.loose):
             return node
         cls = type(got)
-        for n in self.nodes:
+        for n in [*self.likely, *self.nodes]:
             if n.loose and n.kind != HUSK and plain(n.cls) is cls:
                 name = "x" if n.kind == PY else "v_i64"
                 if n.items[name] == getattr(got, name):
