@@ -112,6 +112,11 @@ def leak_of(function: Callable[[], Any], most: int) -> str:
     return answer
 
 
+def raises() -> None:
+    """Fail in a callback."""
+    raise ValueError("from Python")
+
+
 def fails(kind: Any, function: Callable[..., Any], *arguments: Any) -> None:
     """Call a function that must raise."""
     try:
@@ -398,6 +403,8 @@ ARGUMENTS: dict[str, Any] = {
         tvm_ffi.Function.__from_mlir_packed_safe_call__(testing.get_mlir_add_one_c_symbol())(1)
     ),
     "IntEnum.__ffi_convert__": lambda s: None,
+    "IntEnum.__replace__": lambda s: fails(TypeError, s.__replace__),
+    "StrEnum.__replace__": lambda s: fails(TypeError, s.__replace__),
     "StrEnum.__ffi_convert__": lambda s: None,
     "TestIntPair.__ffi_convert__": lambda s: None,
     "init_property.__get__": lambda s: s.__get__(None, Point),
@@ -527,6 +534,10 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
     "TestIntPairSum": lambda: testing.TestIntPairSum(pair()),
     "add_one_short": lambda: testing.add_one_short(1),
     "apply": lambda: testing.apply(lambda x: x, 1),
+    "catch_error": lambda: testing.catch_error(raises),
+    "catch_in_thread": lambda: testing.catch_in_thread(tvm_ffi.List(), raises),
+    "keep_and_throw": lambda: fails(ValueError, testing.keep_and_throw, tvm_ffi.List(), raises),
+    "throw_error": lambda: fails(ValueError, testing.throw_error, core.Error("ValueError", "m", "")),
     "echo": lambda: [testing.echo(v) for v in (1, "text, long enough", b"x", [1], {1: 2}, base())],
     "enum_variant_get": lambda: None,
     "get_add_one_c_symbol": lambda: testing.get_add_one_c_symbol(),

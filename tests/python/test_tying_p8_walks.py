@@ -206,7 +206,7 @@ def test_p8_containers_made_from_what_changes() -> None:
         target.clear()
         mirror.update(table)
         assert len(tvm_ffi.Map(table)) <= 60
-        assert len(dict(table)) <= 60
+        assert len(dict(table.items())) <= 60
         assert all(len(pair) == 2 for pair in table.items())
         try:
             typed = Typed(items, [TEXTS[0]], table)
