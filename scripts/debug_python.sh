@@ -62,5 +62,12 @@ apt-get download -qq "$release-dbg" "lib$release-dbg" "lib$release-dev" "lib$rel
 for package in *.deb; do dpkg -x "$package" "$HOME_DIR.part"; done
 cd "$ROOT"
 rm -rf "$HOME_DIR.part/packages"
+# Its headers are links to those of the plain build, and a compiler that follows them would take the
+# settings of that one too: copies, with the settings beside them.
+headers=$HOME_DIR.part/usr/include/${release}d
+cp -rL "$headers" "$headers.copy"
+cp "$HOME_DIR.part"/usr/include/*/"${release}d"/pyconfig.h "$headers.copy"
+rm -rf "$headers"
+mv "$headers.copy" "$headers"
 mv "$HOME_DIR.part" "$HOME_DIR"
 find_interpreter || give_up "$release-dbg does not run from there"
