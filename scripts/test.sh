@@ -25,7 +25,6 @@ model            quick  setup          model of the tie, the quick rows
 old_clients      all    build          clients of every release, plain and under valgrind
 prebuilt         all    build          prebuilt packages
 matrix           all    build          Python suite on every other interpreter
-threads_at_exit  all    build          interpreter exit with threads at work
 soak             all    build          random programs
 instructions     all    build          instruction counts
 model_all        all    setup          model of the tie, every row
@@ -68,11 +67,7 @@ prebuilt() {
 
 matrix() { scripts/python_matrix.sh; }
 
-soak() {
-  scripts/soak.sh 60
-  scripts/soak.sh 60 freethreaded
-  scripts/soak.sh 60 address
-}
+soak() { scripts/soak.sh check; }
 
 # The fast paths: instructions per operation against the record in bench/instructions.json.
 instructions() {

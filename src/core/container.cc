@@ -228,8 +228,7 @@ class DeviceFinder {
       const MapBaseObj* map = views_.Of(static_cast<const MapBaseObj*>(container));
       stack_.push_back(Frame{container, map, tether::MapOps::FirstIndex(map)});
     } else {
-      stack_.push_back(
-          Frame{container, views_.Of(static_cast<const SeqBaseObj*>(container)), 0});
+      stack_.push_back(Frame{container, views_.Of(static_cast<const SeqBaseObj*>(container)), 0});
     }
     return false;
   }

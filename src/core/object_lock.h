@@ -73,9 +73,8 @@ class Views {
  public:
   const SeqBaseObj* Of(const SeqBaseObj* seq) {
     if (!MayChangeAnyTime() || seq->type_index() != TypeIndex::kTVMFFIList) return seq;
-    return static_cast<const SeqBaseObj*>(Find(seq, [seq] {
-      return ObjectRef(List<Any>(seq->begin(), seq->end()));
-    }));
+    return static_cast<const SeqBaseObj*>(
+        Find(seq, [seq] { return ObjectRef(List<Any>(seq->begin(), seq->end())); }));
   }
   const MapBaseObj* Of(const MapBaseObj* map) {
     if (!MayChangeAnyTime() || map->type_index() != TypeIndex::kTVMFFIDict) return map;

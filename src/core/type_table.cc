@@ -485,7 +485,8 @@ int TVMFFITypeRegisterMetadata(int32_t type_index, const TVMFFITypeMetadata* met
 
 int TVMFFITypeRegisterAttr(int32_t type_index, const TVMFFIByteArray* attr_name,
                            const TVMFFIAny* attr_value) {
-  return tether::Register([&] { TypeTable::Global()->RegisterAttr(type_index, attr_name, attr_value); });
+  return tether::Register(
+      [&] { TypeTable::Global()->RegisterAttr(type_index, attr_name, attr_value); });
 }
 
 const TVMFFITypeAttrColumn* TVMFFIGetTypeAttrColumn(const TVMFFIByteArray* attr_name) {

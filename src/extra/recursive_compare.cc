@@ -293,8 +293,7 @@ class CompareWalk {
         reflection::ForEachFieldInfoWithEarlyStop(
             TVMFFIGetTypeInfo(key.first->type_index()), [&](const TVMFFIFieldInfo* field) {
               if (field->flags & kTVMFFIFieldFlagBitMaskCompareOff) return false;
-              result =
-                  AddParts(first, ReadField(field, key.first), ReadField(field, key.second));
+              result = AddParts(first, ReadField(field, key.first), ReadField(field, key.second));
               return result != 0;
             });
         break;

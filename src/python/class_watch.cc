@@ -75,8 +75,8 @@ bool WatchClass(PyTypeObject* cls) {
   if (!kFreeThreaded && *RecentOf(cls) == cls) return true;
   // The finaliser of a garbage instance may have brought us here. CPython clears a weak reference
   // that is made now without calling anybody.
-  bool may_be_garbage = (!kFreeThreaded || Runtime::collecting) &&
-                        IsCollecting(reinterpret_cast<PyObject*>(cls));
+  bool may_be_garbage =
+      (!kFreeThreaded || Runtime::collecting) && IsCollecting(reinterpret_cast<PyObject*>(cls));
   if (may_be_garbage || IsFinalizing()) return false;
   if (!IsWatched(cls)) {
     ErrorAside pending;

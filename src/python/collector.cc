@@ -753,9 +753,7 @@ bool LearnCanBeEmptied(int32_t type_index) {
   return answer;
 }
 
-bool KeepsItsModule(TVMFFIObject* function) {
-  return module_of_function(function) != nullptr;
-}
+bool KeepsItsModule(TVMFFIObject* function) { return module_of_function(function) != nullptr; }
 
 void BreakRing(PyObject* self) {
   uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
@@ -798,7 +796,8 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
   if (counts != collection.is_subtracting && Runtime::collecting) BeginPass(counts);
   if (counts) patience.SawWrapper();
   uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
-  if (handle == 0) return 0;  // fresh from tp_alloc, which tracks it, and in debug builds looks here
+  if (handle == 0)
+    return 0;  // fresh from tp_alloc, which tracks it, and in debug builds looks here
   if (tie::IsUsable(handle)) {
     TVMFFIObject* h = tie::ObjectOf(handle);
     uint64_t strong = StrongCount(h);

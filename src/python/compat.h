@@ -174,9 +174,9 @@ inline void AddGCRefs(PyObject* obj, Py_ssize_t n) {
 // Automatic collections look at a part of the old objects, and are never full.
 inline constexpr bool kIsIncremental = PY_VERSION_HEX >= 0x030E0000 && !kFreeThreaded;
 
-// Edges from C++ may take away more than the collector's count of a wrapper says, in passing or, with
-// rule B, for good; the count then wraps around, and the wrapper stays. Debug builds assert that no
-// count gets there: before an edge is reported, a count of nothing is made one of many.
+// Edges from C++ may take away more than the collector's count of a wrapper says, in passing or,
+// with rule B, for good; the count then wraps around, and the wrapper stays. Debug builds assert
+// that no count gets there: before an edge is reported, a count of nothing is made one of many.
 #ifdef Py_DEBUG
 inline constexpr bool kCountsMayDip = false;
 #else
@@ -284,8 +284,8 @@ class UnwindStop {
 // Ends a thread that has no business in the interpreter any more. Does not return then.
 void StopIfFinalizing();
 
-// PyEval_RestoreThread. Without the GIL, CPython 3.13 may let a thread in that came while it stopped
-// all threads for the last time, and frees the state of threads that are about to come.
+// PyEval_RestoreThread. Without the GIL, CPython 3.13 may let a thread in that came while it
+// stopped all threads for the last time, and frees the state of threads that are about to come.
 inline void RestoreThread(PyThreadState* state) {
   constexpr bool kChecks = kFreeThreaded && PY_VERSION_HEX < 0x030E0000;
   if (kChecks) StopIfFinalizing();

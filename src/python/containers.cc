@@ -357,8 +357,7 @@ PyTypeObject* map_iterator_type = nullptr;
 
 // Copies the table as it is, without asking any key for its hash.
 TVMFFIObject* SnapshotOf(ffi::MapBaseObj* map) {
-  return ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(
-      ffi::tether::MapOps::Copy(map));
+  return ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(ffi::tether::MapOps::Copy(map));
 }
 
 PyObject* MakeMapIterator(PyObject* self, Part part) {

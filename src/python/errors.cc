@@ -443,8 +443,8 @@ Ref CurrentFrame() {
 bool IsWaiting(const void* frame) {
   Ref at = CurrentFrame();
   while (at) {
-    at = Ref::Steal(reinterpret_cast<PyObject*>(
-        PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(at.get()))));
+    at = Ref::Steal(
+        reinterpret_cast<PyObject*>(PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(at.get()))));
     if (at.get() == frame) return true;
   }
   return false;
@@ -503,9 +503,9 @@ void Describe(PyObject* exc, RaisedException* raised) {
         ffi::ObjectPtr<ffi::Object> context = Share(raised->extra_context);
         TVMFFIObjectHandle old = std::exchange(
             cell->extra_context,
-            context != nullptr ? ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(
-                                     std::move(context))
-                               : nullptr);
+            context != nullptr
+                ? ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(context))
+                : nullptr);
         if (old != nullptr) TVMFFIObjectDecRef(old);
       }
       return;

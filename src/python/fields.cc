@@ -650,8 +650,7 @@ bool IsBodyEmpty(PyTypeObject* cls) {
   Py_ssize_t position = 0;
   while (PyDict_Next(cls->tp_dict, &position, &name, &value) != 0) {
     bool is_code = PyFunction_Check(value) || Py_TYPE(value) == &PyProperty_Type ||
-                   Py_TYPE(value) == &PyStaticMethod_Type ||
-                   Py_TYPE(value) == &PyClassMethod_Type;
+                   Py_TYPE(value) == &PyStaticMethod_Type || Py_TYPE(value) == &PyClassMethod_Type;
     const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
     if (text == nullptr) PyErr_Clear();
     if (is_code || text == nullptr || std::strncmp(text, "__annot", 7) == 0) return false;

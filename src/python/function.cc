@@ -296,8 +296,7 @@ class CallEnvironment {
 
 // A call with tensors of a framework among its arguments.
 TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* args,
-                                          CallArguments* converted, bool release_gil,
-                                          bool walks) {
+                                          CallArguments* converted, bool release_gil, bool walks) {
   TVMFFIAny result;
   tie::StoreNone(&result);
   CallEnvironment environment(*converted->context());

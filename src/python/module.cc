@@ -44,12 +44,12 @@ int ExecUnguarded(PyObject* module) {
   }
   core_module = module;
   TVMFFITestingDummyTarget();
-  if (InitThreadExit() < 0 || RegisterInterpreter() < 0 || InitWrapperTypes(module) < 0 || InitFunctionType(module) < 0 ||
-      InitErrorType(module) < 0 || InitDataType(module) < 0 || InitDevice(module) < 0 ||
-      InitTensor(module) < 0 || InitDLPack(module) < 0 || InitContainerTypes(module) < 0 ||
-      InitFieldTypes(module) < 0 || InitReflection(module) < 0 || InitPyClass(module) < 0 ||
-      InitTypeConverter(module) < 0 || PyModule_AddFunctions(module, to_any_functions) < 0 ||
-      InitTying(module) < 0) {
+  if (InitThreadExit() < 0 || RegisterInterpreter() < 0 || InitWrapperTypes(module) < 0 ||
+      InitFunctionType(module) < 0 || InitErrorType(module) < 0 || InitDataType(module) < 0 ||
+      InitDevice(module) < 0 || InitTensor(module) < 0 || InitDLPack(module) < 0 ||
+      InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 || InitReflection(module) < 0 ||
+      InitPyClass(module) < 0 || InitTypeConverter(module) < 0 ||
+      PyModule_AddFunctions(module, to_any_functions) < 0 || InitTying(module) < 0) {
     return -1;
   }
   if (InitConstructors(module) < 0 || InitText(module) < 0) return -1;

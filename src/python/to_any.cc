@@ -117,7 +117,8 @@ bool CallArguments::IsAnyBorrowing(TVMFFIObject* h) {
 bool CallArguments::IsAnyElsewhere() {
   if (kFreeThreaded) return num_detached_.Get() != num_own_detached_;
   PyThreadState* here = PyThreadState_Get();
-  return IsFinalizing() || Find([here](CallArguments* call) {
+  return IsFinalizing() ||
+         Find([here](CallArguments* call) {
            return call->is_detached_ != 0 && call->thread_.load(std::memory_order_relaxed) != here;
          }) != nullptr;
 }

@@ -24,7 +24,7 @@ SECONDS = 120.0
 
 def build_client(folder: Path) -> Path:
     """Compile client.cc against the package that is imported."""
-    from tvm_ffi import libinfo  # noqa: PLC0415
+    from tvm_ffi import libinfo
 
     target = folder / "exit_client.so"
     command = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-Wall", "-Werror", "-pthread"]
@@ -52,7 +52,9 @@ def run(count: int, names: list[str], client: Path) -> list[str]:
     """Run `count` processes, the programs in turn; returns the failures."""
     jobs = [names[i % len(names)] for i in range(count)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return [failure for failure in pool.map(lambda name: run_one(name, client), jobs) if failure]
+        return [
+            failure for failure in pool.map(lambda name: run_one(name, client), jobs) if failure
+        ]
 
 
 def all_names() -> list[str]:

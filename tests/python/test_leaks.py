@@ -537,7 +537,9 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
     "catch_error": lambda: testing.catch_error(raises),
     "catch_in_thread": lambda: testing.catch_in_thread(tvm_ffi.List(), raises),
     "keep_and_throw": lambda: fails(ValueError, testing.keep_and_throw, tvm_ffi.List(), raises),
-    "throw_error": lambda: fails(ValueError, testing.throw_error, core.Error("ValueError", "m", "")),
+    "throw_error": lambda: fails(
+        ValueError, testing.throw_error, core.Error("ValueError", "m", "")
+    ),
     "echo": lambda: [testing.echo(v) for v in (1, "text, long enough", b"x", [1], {1: 2}, base())],
     "enum_variant_get": lambda: None,
     "get_add_one_c_symbol": lambda: testing.get_add_one_c_symbol(),

@@ -72,10 +72,10 @@
   }                                                                         \
   static void Fn()
 #else
-#define TVM_FFI_STATIC_INIT_BLOCK_DEF_(Fn)                             \
-  static void Fn();                                                    \
-  [[maybe_unused]] static const bool TVM_FFI_STR_CONCAT(Fn, _ran) =    \
-      (::tvm::ffi::tether::RunStaticInit(&Fn), true);                  \
+#define TVM_FFI_STATIC_INIT_BLOCK_DEF_(Fn)                          \
+  static void Fn();                                                 \
+  [[maybe_unused]] static const bool TVM_FFI_STR_CONCAT(Fn, _ran) = \
+      (::tvm::ffi::tether::RunStaticInit(&Fn), true);               \
   static void Fn()
 #endif
 #define TVM_FFI_STATIC_INIT_BLOCK() \

@@ -58,19 +58,19 @@
 // Anything else that was thrown. A thread that is cancelled or ends itself passes through: that is
 // no exception, and the C++ runtime aborts if it is not let go on.
 #ifdef __GLIBCXX__
-#define TVM_FFI_SAFE_CALL_CATCH_REST_()                          \
-  catch (::abi::__forced_unwind&) {                              \
-    throw;                                                       \
-  }                                                              \
-  catch (...) {                                                  \
-    ::tvm::ffi::tether::RaiseUnknownException();                 \
-    return -1;                                                   \
+#define TVM_FFI_SAFE_CALL_CATCH_REST_()          \
+  catch (::abi::__forced_unwind&) {              \
+    throw;                                       \
+  }                                              \
+  catch (...) {                                  \
+    ::tvm::ffi::tether::RaiseUnknownException(); \
+    return -1;                                   \
   }
 #else
-#define TVM_FFI_SAFE_CALL_CATCH_REST_()                          \
-  catch (...) {                                                  \
-    ::tvm::ffi::tether::RaiseUnknownException();                 \
-    return -1;                                                   \
+#define TVM_FFI_SAFE_CALL_CATCH_REST_()          \
+  catch (...) {                                  \
+    ::tvm::ffi::tether::RaiseUnknownException(); \
+    return -1;                                   \
   }
 #endif
 

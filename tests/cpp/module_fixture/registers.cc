@@ -25,9 +25,9 @@ void RegisterThing() {
   // The names differ from library to library; the class does not.
   static std::string name = std::string("test_module.") + test_module_what;
   ffi::reflection::GlobalDef().def(name.c_str(), [] { return 7; });
-  ffi::reflection::ObjectDef<ThingObj>()
-      .def_ro("x", &ThingObj::x)
-      .def("file", [](const ThingObj*) { return std::string(test_module_what); });
+  ffi::reflection::ObjectDef<ThingObj>().def_ro("x", &ThingObj::x).def("file", [](const ThingObj*) {
+    return std::string(test_module_what);
+  });
 }
 
 TVM_FFI_STATIC_INIT_BLOCK() {

@@ -1055,8 +1055,8 @@ struct MapOps {
                                           const uint64_t* hashes, uint64_t hash, const Any& key,
                                           Any* value) {
     ObjectPtr<Object> shell = ref != nullptr ? MakeDenseShell(map->type_index()) : nullptr;
-    uint64_t slots = IsSmall(map) ? DenseTable::SlotsFor(map->size_)
-                                  : std::max(map->slots_ * 2, kMinDenseSlots);
+    uint64_t slots =
+        IsSmall(map) ? DenseTable::SlotsFor(map->size_) : std::max(map->slots_ * 2, kMinDenseSlots);
     for (;; slots *= 2) {
       MapBuffer buffer;
       DenseTable table = DenseTable::MakeEmpty(slots, &buffer);
