@@ -6,6 +6,7 @@ programs.py NAME CLIENT
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -18,7 +19,6 @@ from typing import Any
 import tvm_ffi
 from tvm_ffi import testing
 from tvm_ffi.dataclasses import py_class
-import contextlib
 
 PROGRAMS: dict[str, Callable[[], None]] = {}
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exit while other threads use the FFI: no process may die, hang, or unwind frames of a client.
 
-PYTHONPATH=build/release/package python tests/exit/run.py             # 60 processes, as in the suite
+PYTHONPATH=build/release/package python tests/exit/run.py             # 60 processes
 PYTHONPATH=build/release/package python tests/exit/run.py 2000        # the bar for a release
 PYTHONPATH=build/release/package python tests/exit/run.py 300 hooks   # some of the programs
 """
