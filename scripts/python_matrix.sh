@@ -48,6 +48,10 @@ run_on() {
   printf -- '-- python %s: %d s\n' "$version" $((SECONDS - begin))
 }
 
+# Fewer repetitions than on the interpreter of the environment, and fewer still where checks cost time.
+debug_scale=${TETHER_TEST_SCALE:-0.1}
+export TETHER_TEST_SCALE=${TETHER_TEST_SCALE:-0.3}
+
 mkdir -p "$REPORTS"
 own=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 for version in 3.10 3.11 3.12 3.13 3.14; do
@@ -69,10 +73,9 @@ if [ ${#wanted[@]} = 0 ] || [[ " ${wanted[*]} " == *t\ * ]]; then
   fi
 fi
 
-# Its checks cost time: fewer repetitions.
 if is_wanted debug; then
   if python=$(scripts/debug_python.sh 2> >(tee "$REPORTS/debug.log" >&2)); then
-    TETHER_TEST_SCALE=${TETHER_TEST_SCALE:-0.1} run_on debug "$python"
+    TETHER_TEST_SCALE=$debug_scale run_on debug "$python"
   else
     skip debug "$(tail -n 1 "$REPORTS/debug.log")"
   fi
