@@ -129,6 +129,8 @@ struct Collection {
   std::unordered_set<TVMFFIObject*> pins;
   // Wrappers that were hidden before it, and are dormant still.
   std::unordered_set<Wrapper*> shown;
+  // Debug builds: whose count AddHeldByCpp has added to, in this pass over the objects.
+  std::unordered_set<PyObject*> added;
 };
 // Never destroyed: wrappers die later than static objects.
 Collection& collection = *new Collection();
@@ -184,6 +186,14 @@ PyObject* TrackedWrapper(uintptr_t word) {
   return w != nullptr && PyObject_GC_IsTracked(w) ? w : nullptr;
 }
 
+// Adds what C++ holds to the count of a wrapper, beside the one reference that is there already.
+// Edges may be reported before the wrapper they lead to is, so that its count is below zero in
+// between. Debug builds do not allow that: there the first that comes to a wrapper adds.
+void AddHeldByCpp(PyObject* w, uint64_t strong) {
+  if (!kCountsMayDip && !collection.added.insert(w).second) return;
+  if (strong > 1) AddGCRefs(w, static_cast<Py_ssize_t>(strong - 1));
+}
+
 class EdgeWalk {
  public:
   EdgeWalk(visitproc visit, void* arg) : visit_(visit), arg_(arg) {}
@@ -212,7 +222,9 @@ class EdgeWalk {
     if (PyObject* w = TrackedWrapper(word)) {
       // Rule B adds nothing to the count of an active wrapper, so nothing may be taken away.
       bool counted = !uses_rule_b || (word & tie::kInactive) != 0;
-      if (counted) PrepareForEdge(w);
+      if (!kCountsMayDip && visit_ == subtracting_visitor && IsCollecting(w)) {
+        AddHeldByCpp(w, StrongCount(child) - collection.pins.count(child));
+      }
       return counted ? visit_(w, arg_) : 0;
     }
     // No wrapper to stand for it: if nobody else owns it, its edges are ours.
@@ -295,7 +307,7 @@ TVMFFIObject* ObjectOfDormant(PyObject* self, bool counts) {
     if (counts) {
       // The word's one reference stands for one of C++'s; the others count too.
       uint64_t strong = StrongCount(h) - (is_pinned ? 1 : 0);
-      if (strong > 1) AddGCRefs(self, static_cast<Py_ssize_t>(strong - 1));
+      AddHeldByCpp(self, strong);
     }
     bool may_pin = counts && LooksIntoShared(h);
     if (is_pinned || (may_pin && Engine::AddStrongIfAlive(h))) found = h;
@@ -329,6 +341,7 @@ PyObject* OnCollection(PyObject*, PyObject* args) {
   HideShown();
   Runtime::collecting = false;
   collection.is_full = true;
+  EndCounting();
   Py_RETURN_NONE;
 }
 
@@ -422,6 +435,8 @@ void PinInFlight(TVMFFIObject* h) {
   }
 }
 
+void EndCounting() { collection.added.clear(); }
+
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
   if (TVM_FFI_PREDICT_FALSE(learning) && subtracting_visitor == nullptr)
     subtracting_visitor = visit;
@@ -430,12 +445,13 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(reinterpret_cast<FunctionWrapper*>(self)->dict);
   }
   bool counts = visit == subtracting_visitor && IsCollecting(self);
+  if (!kCountsMayDip && !counts) EndCounting();
   uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
   if (handle == 0) return 0;  // fresh from tp_alloc, which tracks it, and in debug builds looks here
   if (tie::IsUsable(handle)) {
     TVMFFIObject* h = tie::ObjectOf(handle);
     uint64_t strong = StrongCount(h);
-    if (counts && strong > 1) AddGCRefs(self, static_cast<Py_ssize_t>(strong - 1));
+    if (counts) AddHeldByCpp(self, strong);
     return LooksInto(h) ? EdgeWalk(visit, arg).Run(h) : 0;
   }
   if (!tie::IsDormant(handle)) return 0;
@@ -472,8 +488,7 @@ bool LearnCollector() {
   Ref alive = Ref::Steal(PyObject_CallNoArgs(weak.get()));
   if (!alive) return false;
   // The variable is for tests of rule B.
-  if (!kCountsMayDip || alive.get() == Py_None ||
-      std::getenv("TETHER_COLLECTOR_RULE_B") != nullptr) {
+  if (alive.get() == Py_None || std::getenv("TETHER_COLLECTOR_RULE_B") != nullptr) {
     subtracting_visitor = nullptr;
     uses_rule_b = true;
   }

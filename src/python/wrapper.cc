@@ -143,20 +143,18 @@ void Runtime::Pause(int attempt) {
 }
 
 // A dormant wrapper that has no state, and whose object cannot be part of a ring, costs the
-// collector nothing and gc.get_objects() does not show it. Debug builds of CPython assert that a
-// resurrected object is tracked.
+// collector nothing and gc.get_objects() does not show it. Debug builds of CPython assert that an
+// object is tracked when CPython's own dealloc finds it resurrected.
 inline void Runtime::OnDormant(Wrapper* w) {
   counters.dormant.Add(1);
-#ifndef Py_DEBUG
   PyTypeObject* type = Py_TYPE(AsObject(w));
-  if (HasWeakRefs(w) || (!DiesByHand(type) && HasState(type))) return;
+  if (HasWeakRefs(w) || (!DiesByHand(type) && (kIsDebugBuild || HasState(type)))) return;
   TVMFFIObject* h = tie::ObjectOf(w->handle.load(std::memory_order_relaxed));
   if (TVM_FFI_PREDICT_TRUE(!CanBeEmptied(h->type_index))) {
     PyObject_GC_UnTrack(AsObject(w));
   } else if (!kFreeThreaded && DiesByHand(type)) {
     Hide(w);
   }
-#endif
 }
 
 inline void Runtime::OnGone(Wrapper* w) {
@@ -394,6 +392,7 @@ PyObject* NewWrapper(PyTypeObject* cls, PyObject*, PyObject*) {
 void FinalizeWrapper(PyObject* self) {
   // From the collector the mark is already set, from dealloc it is set afterwards.
   if (PyObject_GC_IsFinalized(self)) {
+    if (!kCountsMayDip) EndCounting();
     Engine::DropFromCollector(AsWrapper(self));
   } else {
     Engine::Drop(AsWrapper(self));
