@@ -134,6 +134,8 @@ struct Collection {
   PointerSet<TVMFFIObject> read;
   bool is_subtracting = false;
   bool has_run = false;  // 3.14 calls it a collection when it decides to do nothing
+  // Debug builds: whose count AddHeldByCpp has added to, in this pass over the objects.
+  std::unordered_set<PyObject*> added;
 };
 // Never destroyed: wrappers die later than static objects.
 Collection& collection = *new Collection();
@@ -397,6 +399,14 @@ int ForEachEdge(TVMFFIObject* h, F&& f) {
   return result;
 }
 
+// Adds what C++ holds to the count of a wrapper, beside the one reference that is there already.
+// Edges may be reported before the wrapper they lead to is, so that its count is below zero in
+// between. Debug builds do not allow that: there the first that comes to a wrapper adds.
+void AddHeldByCpp(PyObject* w, uint64_t strong) {
+  if (!kCountsMayDip && !collection.added.insert(w).second) return;
+  if (strong > 1) AddGCRefs(w, static_cast<Py_ssize_t>(strong - 1));
+}
+
 class EdgeWalk {
  public:
   EdgeWalk(visitproc visit, void* arg)
@@ -439,7 +449,9 @@ class EdgeWalk {
     if (IsOurs(child, word, w)) pending_.push_back(child);
     // Rule B adds nothing to the count of an active wrapper, so nothing may be taken away.
     bool counted = w != nullptr && (!uses_rule_b || (word & tie::kInactive) != 0);
-    if (counted) PrepareForEdge(w);
+    if (!kCountsMayDip && counted && subtracts_ && IsCollecting(w)) {
+      AddHeldByCpp(w, OutsideCount(child));
+    }
     return counted ? visit_(w, arg_) : 0;
   }
   int Edge(PyObject* obj) { return visit_(obj, arg_); }
@@ -473,7 +485,7 @@ TVMFFIObject* ObjectOfDormant(PyObject* self, visitproc visit, bool counts) {
     if (counts) {
       // The word's one reference stands for one of C++'s; the others count too.
       uint64_t strong = StrongCount(h) - (is_pinned ? 1 : 0);
-      if (strong > 1) AddGCRefs(self, static_cast<Py_ssize_t>(strong - 1));
+      AddHeldByCpp(self, strong);
     }
     is_new = !is_pinned && counts && LooksIntoShared(h, counts) && Engine::AddStrongIfAlive(h);
     // An object whose owners are known is held by them.
@@ -657,6 +669,7 @@ void EndCollection(PyObject* info) {
   size_t survived = hidden.size() - num_hidden;
   collection.owners.clear();
   collection.read.Clear();
+  EndCounting();
   bool judged_all = collection.is_full && collection.is_quiet;
   collection.is_subtracting = collection.is_quiet = false;
   collection.is_full = true;
@@ -785,6 +798,8 @@ void BeginPass(bool subtracts) {
 
 }  // namespace
 
+void EndCounting() { collection.added.clear(); }
+
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
   if (TVM_FFI_PREDICT_FALSE(learning) && subtracting_visitor == nullptr)
     subtracting_visitor = visit;
@@ -793,6 +808,7 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(reinterpret_cast<FunctionWrapper*>(self)->dict);
   }
   bool counts = visit == subtracting_visitor && IsCollecting(self);
+  if (!kCountsMayDip && !counts) EndCounting();
   if (counts != collection.is_subtracting && Runtime::collecting) BeginPass(counts);
   if (counts) patience.SawWrapper();
   uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
@@ -801,7 +817,7 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
   if (tie::IsUsable(handle)) {
     TVMFFIObject* h = tie::ObjectOf(handle);
     uint64_t strong = StrongCount(h);
-    if (counts && strong > 1) AddGCRefs(self, static_cast<Py_ssize_t>(strong - 1));
+    if (counts) AddHeldByCpp(self, strong);
     if (LooksInto(self, h, visit, counts)) return EdgeWalk(visit, arg).Run(h);
     if (counts && kIsIncremental && !collection.is_full) patience.AddClosed();
     return 0;
@@ -844,8 +860,7 @@ bool LearnCollector() {
   Ref alive = Ref::Steal(PyObject_CallNoArgs(weak.get()));
   if (!alive) return false;
   // The variable is for tests of rule B.
-  if (!kCountsMayDip || alive.get() == Py_None ||
-      std::getenv("TETHER_COLLECTOR_RULE_B") != nullptr) {
+  if (alive.get() == Py_None || std::getenv("TETHER_COLLECTOR_RULE_B") != nullptr) {
     subtracting_visitor = nullptr;
     uses_rule_b = true;
   }

@@ -25,6 +25,12 @@
 
 namespace tether_py {
 
+#ifdef Py_DEBUG
+inline constexpr bool kIsDebugBuild = true;
+#else
+inline constexpr bool kIsDebugBuild = false;
+#endif
+
 // TETHER_PER_THREAD: a cache that the GIL protects; without it each thread has its own.
 #ifdef Py_GIL_DISABLED
 inline constexpr bool kFreeThreaded = true;
@@ -174,27 +180,15 @@ inline void AddGCRefs(PyObject* obj, Py_ssize_t n) {
 // Automatic collections look at a part of the old objects, and are never full.
 inline constexpr bool kIsIncremental = PY_VERSION_HEX >= 0x030E0000 && !kFreeThreaded;
 
-// Edges from C++ may take away more than the collector's count of a wrapper says, in passing or,
-// with rule B, for good; the count then wraps around, and the wrapper stays. Debug builds assert
-// that no count gets there: before an edge is reported, a count of nothing is made one of many.
-#ifdef Py_DEBUG
-inline constexpr bool kCountsMayDip = false;
-#else
-inline constexpr bool kCountsMayDip = true;
-#endif
-inline void PrepareForEdge(PyObject* obj) {
-#if defined(Py_DEBUG) && !defined(Py_GIL_DISABLED)
-  if (IsCollecting(obj) && *GCPrev(obj) >> 2 == 0) AddGCRefs(obj, 1 << 20);
-#else
-  (void)obj;
-#endif
-}
+// Whether the collector's count of an object may be below zero in passing. Debug builds assert that
+// it is not.
+inline constexpr bool kCountsMayDip = kFreeThreaded || !kIsDebugBuild;
 
 // Runs finalize(), which may resurrect obj, as CPython would from tp_dealloc. True if obj lives on.
 // With the GIL by hand: a third of the instructions, and no mark that this object was finalised.
 template <typename Finalize>
 inline bool FinalizeFromDealloc(PyObject* obj, Finalize&& finalize) {
-#if defined(Py_GIL_DISABLED) || defined(Py_DEBUG) || defined(Py_TRACE_REFS)
+#if defined(Py_GIL_DISABLED) || defined(Py_TRACE_REFS)
   (void)finalize;
   return PyObject_CallFinalizerFromDealloc(obj) < 0;
 #else

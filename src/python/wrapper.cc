@@ -220,19 +220,18 @@ void Runtime::Pause(int attempt) {
 
 // A dormant wrapper that has no state, and whose object cannot be part of a ring, costs the
 // collector nothing and gc.get_objects() does not show it. Others wait for the next collection.
-// Debug builds of CPython assert that a resurrected object is tracked.
+// Debug builds of CPython assert that an object is tracked when CPython's own dealloc finds it
+// resurrected.
 inline void Runtime::OnDormant(Wrapper* w) {
   counters.dormant.Add(1);
-#ifndef Py_DEBUG
   PyTypeObject* type = Py_TYPE(AsObject(w));
-  if (HasWeakRefs(w) || (!DiesByHand(type) && HasState(type))) return;
+  if (HasWeakRefs(w) || (!DiesByHand(type) && (kIsDebugBuild || HasState(type)))) return;
   TVMFFIObject* h = tie::ObjectOf(w->handle.load(std::memory_order_relaxed));
   if (TVM_FFI_PREDICT_TRUE(!CanBeEmptied(h->type_index))) {
     PyObject_GC_UnTrack(AsObject(w));
   } else if (TVM_FFI_PREDICT_FALSE(hides_at_once) && DiesByHand(type)) {
     HideAtOnce(w);
   }
-#endif
 }
 
 bool IsHidable(Wrapper* w) {
@@ -553,6 +552,7 @@ PyObject* NewWrapper(PyTypeObject* cls, PyObject*, PyObject*) {
 void FinalizeWrapper(PyObject* self) {
   // From the collector the mark is already set, from dealloc it is set afterwards.
   if (PyObject_GC_IsFinalized(self)) {
+    if (!kCountsMayDip) EndCounting();
     Engine::DropFromCollector(AsWrapper(self));
   } else {
     Engine::Drop(AsWrapper(self));

@@ -321,6 +321,8 @@ class LookAtObject {
 };
 
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg);
+// Debug builds: the collector is done with counting, and may count again.
+void EndCounting();
 // Whether objects of the type may be emptied to break a ring of garbage.
 // Asked whenever a wrapper becomes dormant, so the answers are kept: 0 for a type not asked about
 // yet, 1 yes, 2 no.

@@ -20,6 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 AT_ONCE = 6  # more than there are processors, so that threads are interrupted anywhere
 SECONDS = 120.0
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def build_client(folder: Path) -> Path:
@@ -60,7 +61,13 @@ def run(count: int, names: list[str], client: Path) -> list[str]:
 def all_names() -> list[str]:
     """The programs, by the functions that start them."""
     text = (HERE / "programs.py").read_text()
-    return re.findall(r"^@program\ndef (\w+)", text, re.MULTILINE)
+    names = re.findall(r"^@program\ndef (\w+)", text, re.MULTILINE)
+    # CPython 3.13 without the GIL frees the state of a thread that is just coming or going when all
+    # threads stop for the last time (3.14 does not): a program that does nothing but come and go
+    # meets that in one run of a hundred.
+    if FREE_THREADED and sys.version_info < (3, 14):
+        names.remove("signals")
+    return names
 
 
 def main() -> int:
@@ -70,8 +77,7 @@ def main() -> int:
         failures = run(count, sys.argv[2:] or all_names(), build_client(Path(folder)))
     for failure in failures:
         print(failure)
-    free_threaded = sysconfig.get_config_var("Py_GIL_DISABLED")
-    version = sysconfig.get_python_version() + ("t" if free_threaded else "")
+    version = sysconfig.get_python_version() + ("t" if FREE_THREADED else "")
     print(f"python {version}: {len(failures)} of {count} processes failed")
     return 1 if failures else 0
 

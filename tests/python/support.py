@@ -25,9 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 # A debug build of CPython.
 DEBUG_BUILD = hasattr(sys, "gettotalrefcount")
-# The fallback for unknown collectors and debug builds: weak references into garbage cycles are
-# cleared.
-RULE_B = "TETHER_COLLECTOR_RULE_B" in os.environ or DEBUG_BUILD
+# The fallback for unknown collectors: weak references into garbage cycles are cleared.
+RULE_B = "TETHER_COLLECTOR_RULE_B" in os.environ
 # 1.0 is the full size; sanitizer and emulated runs use less.
 SCALE = float(os.environ.get("TETHER_TEST_SCALE", "1"))
 
