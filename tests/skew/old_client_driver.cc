@@ -640,7 +640,7 @@ TEST_P(OldClient, ReflectedFieldsAndMethodsWorkThroughTheCAbi) {
   const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(node.type_index());
   ASSERT_EQ(std::string(info->type_key.data, info->type_key.size),
             "skew." + client().name + ".Node");
-  ASSERT_EQ(info->num_fields, 5);
+  ASSERT_EQ(info->num_fields, 7);
   ASSERT_NE(info->metadata, nullptr);
 
   char* base = const_cast<char*>(reinterpret_cast<const char*>(HeaderOf(node)));
