@@ -43,7 +43,7 @@ from tvm_ffi.module import ModulePropertyMask
 from tvm_ffi.utils import FileLock
 
 CALLS = int(os.environ.get("TETHER_LEAK_CALLS", scaled(60)))
-REPETITIONS = (1, 1, 2, 4, 8, 16)  # times so many calls: what only fills up comes to an end
+REPETITIONS = (1, 1, 2, 4, 8, 16, 64)  # times so many calls: what only fills up comes to an end
 SECONDS = 0.02 if CALLS < 5000 else 2.0  # the most one repetition may take, twenty calls apart
 
 
