@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exit while other threads use the FFI: no process may die, hang, or unwind frames of a client.
 
-PYTHONPATH=build/release/package python tests/exit/run.py             # 60 processes, as in the suite
+PYTHONPATH=build/release/package python tests/exit/run.py             # 60 processes
 PYTHONPATH=build/release/package python tests/exit/run.py 2000        # the bar for a release
 PYTHONPATH=build/release/package python tests/exit/run.py 300 hooks   # some of the programs
 """
@@ -25,7 +25,7 @@ FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 def build_client(folder: Path) -> Path:
     """Compile client.cc against the package that is imported."""
-    from tvm_ffi import libinfo  # noqa: PLC0415
+    from tvm_ffi import libinfo
 
     target = folder / "exit_client.so"
     command = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-Wall", "-Werror", "-pthread"]
@@ -53,19 +53,14 @@ def run(count: int, names: list[str], client: Path) -> list[str]:
     """Run `count` processes, the programs in turn; returns the failures."""
     jobs = [names[i % len(names)] for i in range(count)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return [failure for failure in pool.map(lambda name: run_one(name, client), jobs) if failure]
+        results = pool.map(lambda name: run_one(name, client), jobs)
+        return [failure for failure in results if failure]
 
 
 def all_names() -> list[str]:
     """The programs, by the functions that start them."""
     text = (HERE / "programs.py").read_text()
-    names = re.findall(r"^@program\ndef (\w+)", text, re.MULTILINE)
-    # CPython 3.13 without the GIL frees the state of a thread that is just coming or going when all
-    # threads stop for the last time (3.14 does not): a program that does nothing but come and go
-    # meets that in one run of a hundred.
-    if FREE_THREADED and sys.version_info < (3, 14):
-        names.remove("signals")
-    return names
+    return re.findall(r"^@program\ndef (\w+)", text, re.MULTILINE)
 
 
 def main() -> int:
