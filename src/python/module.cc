@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module tvm_ffi.core.
+#include <pthread.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 
@@ -14,8 +15,13 @@ extern PyMethodDef to_any_functions[];
 
 namespace {
 
+// The thread that handles signals.
+std::atomic<unsigned long> main_thread{0};
+
 // For C++ that runs long, from any thread. -1 with a Python error set.
 int CheckSignals() {
+  // Elsewhere there is nothing to do, and no reason to wait for the GIL.
+  if (PyThread_get_thread_ident() != main_thread.load(std::memory_order_relaxed)) return 0;
   UnwindStop stop;
   GILGuard gil;
   return gil ? PyErr_CheckSignals() : 0;
@@ -23,6 +29,16 @@ int CheckSignals() {
 
 // The library needs no other entry: this one sees to the GIL itself.
 int RegisterInterpreter() {
+  Ref threading = Ref::Steal(PyImport_ImportModule("threading"));
+  if (!threading) return -1;
+  Ref thread = Ref::Steal(PyObject_CallMethod(threading.get(), "main_thread", nullptr));
+  Ref ident = thread ? Ref::Steal(PyObject_GetAttrString(thread.get(), "ident")) : Ref();
+  if (!ident) return -1;
+  unsigned long value = PyLong_AsUnsignedLong(ident.get());
+  if (PyErr_Occurred() != nullptr) return -1;
+  main_thread.store(value);
+  // The thread that forks is the main thread of the child.
+  pthread_atfork(nullptr, nullptr, [] { main_thread.store(PyThread_get_thread_ident()); });
   return TVMFFIEnvRegisterCAPI("PyErr_CheckSignals", reinterpret_cast<void*>(CheckSignals));
 }
 

@@ -153,7 +153,7 @@ def cpp_threads() -> None:
 def cpp_threads_deep() -> None:
     """The same, with Python code in between that calls C++ again."""
     call = client("call")
-    client("start_callers")(lambda x: call(lambda y: testing.echo(y), x), "text", 3)  # noqa: PLW0108
+    client("start_callers")(lambda x: call(lambda y: [testing.echo(y)], x), "text", 3)
 
 
 @program

@@ -53,21 +53,14 @@ def run(count: int, names: list[str], client: Path) -> list[str]:
     """Run `count` processes, the programs in turn; returns the failures."""
     jobs = [names[i % len(names)] for i in range(count)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return [
-            failure for failure in pool.map(lambda name: run_one(name, client), jobs) if failure
-        ]
+        results = pool.map(lambda name: run_one(name, client), jobs)
+        return [failure for failure in results if failure]
 
 
 def all_names() -> list[str]:
     """The programs, by the functions that start them."""
     text = (HERE / "programs.py").read_text()
-    names = re.findall(r"^@program\ndef (\w+)", text, re.MULTILINE)
-    # CPython 3.13 without the GIL frees the state of a thread that is just coming or going when all
-    # threads stop for the last time (3.14 does not): a program that does nothing but come and go
-    # meets that in one run of a hundred.
-    if FREE_THREADED and sys.version_info < (3, 14):
-        names.remove("signals")
-    return names
+    return re.findall(r"^@program\ndef (\w+)", text, re.MULTILINE)
 
 
 def main() -> int:

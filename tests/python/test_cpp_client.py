@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C++ libraries with defects: what they do is an exception, never the end of the process."""
+"""C++ libraries with defects: what they do raises in Python and does not end the process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program may end while other threads use the FFI: some processes of tests/exit/run.py."""
+"""A program may end while other threads use the FFI: a few processes of tests/exit/run.py."""
 
 from __future__ import annotations
 
