@@ -84,13 +84,14 @@ run_pytest() {
   printf '%-24s%s\n' "$name" "$(tail -n 1 "$log")"
 }
 
-# python_suite NAME INTERPRETER PACKAGE: all of tests/python, in two processes side by side. The tying
-# tests collect garbage thousands of times, which is quick where there is little else in memory.
+# python_suite NAME INTERPRETER PACKAGE: all of tests/python, in two processes side by side. Some files
+# collect garbage thousands of times, which is quick where there is little else in memory.
 python_suite() {
   local run=(env PYTHONPATH="$3" "$2" -X faulthandler -m pytest -q -p no:cacheprovider) tying status=0
-  run_pytest "$1-tying" "${run[@]}" tests/python/test_tying_*.py &
+  local collecting=(tests/python/test_{tensor,dlpack,pickle}.py tests/python/test_tying_*.py)
+  run_pytest "$1-tying" "${run[@]}" "${collecting[@]}" &
   tying=$!
-  run_pytest "$1" "${run[@]}" tests/python --ignore-glob='*/test_tying_*.py' || status=1
+  run_pytest "$1" "${run[@]}" tests/python "${collecting[@]/#/--ignore=}" || status=1
   wait $tying || status=1
   return $status
 }

@@ -27,7 +27,7 @@ prebuilt         all    build          prebuilt packages
 matrix           all    build          Python suite on every other interpreter
 soak             all    build          random programs
 instructions     all    build          instruction counts
-model_all        all    setup          model of the tie, every row
+model_rest       all    setup          model of the tie, the other rows
 fuzz             all    setup          fuzzing, a few seconds
 asan             all    setup          C++ suite under ASan and UBSan
 asan_python      all    setup          Python package under ASan and UBSan
@@ -76,7 +76,7 @@ instructions() {
 
 model() { model/run.sh --quick; }
 
-model_all() { model/run.sh --all; }
+model_rest() { model/run.sh --rest; }
 
 fuzz() { scripts/fuzz.sh; }
 
