@@ -35,7 +35,8 @@ usable='import os, sys, sysconfig, ensurepip
 header = os.path.join(sysconfig.get_path("include"), "Python.h")
 sys.exit("%d.%d" % sys.version_info[:2] != sys.argv[1] or not os.path.exists(header))'
 
-# run_on VERSION INTERPRETER
+# run_on VERSION INTERPRETER. A failure is remembered, and the other interpreters have their turn.
+failed=()
 run_on() {
   local version=$1 begin=$SECONDS
   if ! test_environment "$version" "$2"; then
@@ -44,8 +45,17 @@ run_on() {
   fi
   TETHER_PYTHON=$ROOT/.cache/venv-$version/bin/python scripts/build.sh "python-$version" tvm_ffi_core |
     tail -n 1
-  python_suite "python-$version" ".cache/venv-$version/bin/python" "build/python-$version/package"
+  suite "python-$version" ".cache/venv-$version/bin/python" "build/python-$version/package" ||
+    failed+=("$version")
   printf -- '-- python %s: %d s\n' "$version" $((SECONDS - begin))
+}
+
+suite() { python_suite "$@"; }
+
+# Debug builds check every step, and take their time: what handles reference counts and collections.
+debug_suite() {
+  run_pytest "$1" env PYTHONPATH="$3" "$2" -X faulthandler -m pytest -q -p no:cacheprovider \
+    tests/python/test_{tying_p[1-7],tying_rings,tying_classes,container_hooks,user_code_in_calls}.py
 }
 
 # Fewer repetitions than on the interpreter of the environment, and fewer still where checks cost time.
@@ -75,8 +85,11 @@ fi
 
 if is_wanted debug; then
   if python=$(scripts/debug_python.sh 2> >(tee "$REPORTS/debug.log" >&2)); then
+    suite() { debug_suite "$@"; }
     TETHER_TEST_SCALE=$debug_scale run_on debug "$python"
   else
     skip debug "$(tail -n 1 "$REPORTS/debug.log")"
   fi
 fi
+
+[ ${#failed[@]} = 0 ] || die "failed on ${failed[*]}"
