@@ -268,7 +268,7 @@ RINGS: dict[str, Callable[[Any], None]] = {
 @pytest.mark.parametrize("ring", RINGS)
 def test_p6_a_ring_through_an_object_of_a_client_is_collected(client: Client, ring: str) -> None:
     if client.release == "0.1.13" and ring == "callback in an optional field":
-        pytest.skip("an Optional of 0.1.13 has 16 bytes, as std::optional has: it is not looked into")
+        pytest.skip("an Optional of 0.1.13 has the size of a std::optional: it is not looked into")
     collect()
     live, watchers = client.live(), []
     for _ in range(10):
