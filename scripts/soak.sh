@@ -19,7 +19,7 @@ if [ "$seconds" = check ]; then
   # A fixed number of steps of a fixed seed: the same programs wherever it runs.
   "$0" 1 --self-test || status=1
   "$0" 240 --steps 1e6 || status=1
-  "$0" 240 freethreaded --steps 2e5 || status=1
+  "$0" 240 freethreaded --steps 1e6 || status=1
   "$0" 240 address --steps 3e5 || status=1
   exit $status
 fi
