@@ -80,11 +80,12 @@ model_rest() { model/run.sh --rest; }
 
 fuzz() { scripts/fuzz.sh; }
 
-# Without the tests that only run the compiler: no instrumented code in them.
+# Without the tests that only run the compiler: no instrumented code in them. And without a thread
+# that ends itself: the runtime of C++ gives the handler of a forced unwind a null reference.
 asan() {
   scripts/build.sh asan
   ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
-    run_sharded asan build/asan/bin/tvm_ffi_cpp_tests --gtest_filter=-CompileFail.*
+    run_sharded asan build/asan/bin/tvm_ffi_cpp_tests --gtest_filter=-CompileFail.*:SafeCall.AThreadMayEndItselfInACall
 }
 
 asan_python() { scripts/sanitize_python.sh address; }
