@@ -433,6 +433,8 @@ RefType ObjectRef::as_or_throw() && {
   return details::ObjectUnsafe::ObjectRefFromObjectPtr<RefType>(std::move(data_));
 }
 
+class FunctionObj;
+
 namespace tether {
 
 // The column of a hook that types may register. Looked up once: the runtime makes both before any
@@ -479,8 +481,9 @@ inline Any CallHook(const TVMFFIAny* hook, const char* column, const AnyView* ar
   TVMFFIFunctionCell* cell = TVMFFIFunctionGetCellPtr(hook->v_obj);
   Any result;
   if (cell->cpp_call != nullptr) {
-    using FCall = void (*)(const void*, const AnyView*, int32_t, Any*);
-    reinterpret_cast<FCall>(cell->cpp_call)(hook->v_obj, args, num_args, &result);
+    using FCall = void (*)(const FunctionObj*, const AnyView*, int32_t, Any*);
+    auto* function = reinterpret_cast<const FunctionObj*>(hook->v_obj);
+    reinterpret_cast<FCall>(cell->cpp_call)(function, args, num_args, &result);
   } else if (cell->safe_call(hook->v_obj, reinterpret_cast<const TVMFFIAny*>(args), num_args,
                              reinterpret_cast<TVMFFIAny*>(&result)) != 0) {
     throw details::MoveFromSafeCallRaised();
