@@ -276,6 +276,16 @@ def test_a_ring_that_python_holds_stays(link: Callable[[Any], None], make: type)
     repr(part)
 
 
+def assert_kept_until_c_lets_go(watcher: weakref.ref[Any], client: NativeClient) -> None:
+    collect()
+    assert watcher() is not None
+    assert watcher().note == ["kept"]
+    assert watcher().a is not None
+    assert client.release_all() == 1
+    collect()
+    assert watcher() is None
+
+
 def test_a_ring_that_c_holds_stays(link: Callable[[Any], None], client: NativeClient) -> None:
     node = NotedNode(5)
     node.note = ["kept"]
@@ -284,13 +294,7 @@ def test_a_ring_that_c_holds_stays(link: Callable[[Any], None], client: NativeCl
     watcher = weakref.ref(node)
     client.hold(node)
     del node
-    collect()
-    assert watcher() is not None
-    assert watcher().note == ["kept"]
-    assert watcher().a is not None
-    assert client.release_all() == 1
-    collect()
-    assert watcher() is None
+    assert_kept_until_c_lets_go(watcher, client)
 
 
 def test_a_ring_whose_inner_object_c_holds_stays(
@@ -304,13 +308,7 @@ def test_a_ring_whose_inner_object_c_holds_stays(
     watcher = weakref.ref(node)
     client.hold(node.a)
     del node
-    collect()
-    assert watcher() is not None
-    assert watcher().note == ["kept"]
-    assert watcher().a is not None
-    assert client.release_all() == 1
-    collect()
-    assert watcher() is None
+    assert_kept_until_c_lets_go(watcher, client)
 
 
 def test_what_hangs_off_a_held_list_stays() -> None:
