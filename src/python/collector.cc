@@ -38,7 +38,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
