@@ -7,7 +7,7 @@ defines.
 
 from __future__ import annotations
 
-from functools import partial, wraps
+from functools import cache, partial, wraps
 
 from . import core
 from .core import TypeInfo, object_repr
@@ -255,11 +255,24 @@ def _make_copy(type_cls: type, type_info: TypeInfo) -> Callable[[Any], Any]:
     return __copy__
 
 
-def _make_deepcopy() -> Callable[..., Any]:
-    function = core._get_global_func("ffi.DeepCopy", False)
+@cache
+def _deep_copy_functions() -> tuple[Any, Any]:
+    function = core._get_global_func("ffi.DeepCopyTellingCycles", False)
+    return function, core._convert_to_ffi_func(lambda _: None)
 
+
+def deep_copy(value: Any) -> Any:
+    """Copy a value and all that it leads to.
+
+    Every object that is copied in a cycle is fetched once: what has a wrapper can be collected.
+    """
+    copy, fetch = _deep_copy_functions()
+    return copy(value, fetch)
+
+
+def _make_deepcopy() -> Callable[..., Any]:
     def __deepcopy__(self: Any, memo: Any = None) -> Any:
-        return function(self)
+        return deep_copy(self)
 
     return __deepcopy__
 

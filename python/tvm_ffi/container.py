@@ -35,6 +35,7 @@ from collections.abc import (
 )
 
 from . import _ffi_api, core
+from ._dunder import deep_copy
 from .registry import register_object
 
 TYPE_CHECKING = False
@@ -133,7 +134,7 @@ class _SequenceMethods:
         return _ffi_api.RecursiveHash(self)
 
     def __deepcopy__(self: Any, memo: dict[int, Any] | None = None) -> Any:
-        return _ffi_api.DeepCopy(self)
+        return deep_copy(self)
 
 
 @register_object("ffi.Array")
@@ -352,7 +353,7 @@ class _MappingMethods:
         return _ffi_api.RecursiveHash(self)
 
     def __deepcopy__(self: Any, memo: dict[int, Any] | None = None) -> Any:
-        return _ffi_api.DeepCopy(self)
+        return deep_copy(self)
 
 
 def _pairs(items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:

@@ -7,10 +7,16 @@
 // back to it finds the copy. An Array or a Map is immutable and can only be built last; a reference
 // back to one still being built is left pointing at the source ("a leftover") and repaired when the
 // walk is over. Such a cycle always leads through something mutable.
+//
+// The copy of a cycle is a cycle of C++ references. A frontend that can collect cycles is told of
+// its members, each of which may be the only one it can see. If copying fails, the copies made so
+// far let go of each other.
 #include <tvm/ffi/enum.h>
 #include <tvm/ffi/extra/dataclass.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -45,17 +51,29 @@ ObjectRef ShallowCopy(const Any& source) {
 }
 
 struct CopyFrame {
-  size_t slot;    // the child that the copy replaces
-  size_t record;  // of the node itself
+  size_t slot;               // the child that the copy replaces
+  size_t record;             // of the node itself
+  size_t lowest = SIZE_MAX;  // depth of the outermost node being copied that this one leads back to
 };
 
 class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
  public:
-  Any Run(const Any& root) {
+  // `in_cycle`, if there is one, is called with every reflected object that is copied in a cycle.
+  Any Run(const Any& root, const Function& in_cycle) {
     children_.push_back({root, nullptr});
-    VisitChild(0);
-    Drain(0);
-    if (has_leftovers_) RepairAll();
+    try {
+      VisitChild(0);
+      Drain(0);
+      if (has_leftovers_) RepairAll();
+      if (in_cycle != nullptr) {
+        for (const Record& record : records_) {
+          if (record.is_in_cycle && IsReflected(record.copy)) in_cycle(record.copy);
+        }
+      }
+    } catch (...) {
+      TakeApart();
+      throw;
+    }
     return std::move(children_[0].value);
   }
 
@@ -74,6 +92,7 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
       return;
     }
     Record& record = records_[number - 1];
+    if (record.depth != 0) ReachesBack(record.depth);
     if (record.copy != nullptr) {
       child.value = record.copy;
     } else {
@@ -117,6 +136,9 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
           reflection::FieldSetter(parts[i].field)(ObjectOf(record.copy), parts[i].value);
         }
     }
+    record.is_in_cycle = frame.data.lowest <= record.depth;
+    if (frame.data.lowest < record.depth) ReachesBack(frame.data.lowest);
+    record.depth = 0;
     finished_.push_back(frame.data.record);
     children_[frame.data.slot].value = record.copy;
   }
@@ -127,9 +149,43 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
   // Owns both sides: the source too, because a getter may have made it just now.
   struct Record {
     Any source;
-    Any copy;  // None while an Array or a Map is being built
+    Any copy;          // None while an Array or a Map is being built
+    size_t depth = 0;  // in the stack of frames, while it is there
     bool is_leftover = false;
+    bool is_in_cycle = false;
   };
+
+  static bool IsReflected(const Any& value) { return value.type_index() >= kTVMFFIDynObjectBegin; }
+
+  // The node on top of the stack leads to one at `depth`, which is not finished either.
+  void ReachesBack(size_t depth) {
+    size_t& lowest = frames_.back().data.lowest;
+    lowest = std::min(lowest, depth);
+  }
+
+  // What was copied may be in cycles already: nobody else would ever take them apart. A reflected
+  // object goes back to what it was after its shallow copy.
+  void TakeApart() noexcept {
+    for (Record& record : records_) {
+      try {
+        if (auto list = record.copy.as<List<Any>>()) {
+          list->clear();
+        } else if (auto dict = record.copy.as<Dict<Any, Any>>()) {
+          dict->clear();
+        } else if (IsReflected(record.copy)) {
+          const Object* copy = ObjectOf(record.copy);
+          reflection::ForEachFieldInfo(TVMFFIGetTypeInfo(copy->type_index()),
+                                       [&](const TVMFFIFieldInfo* field) {
+                                         Any value = ReadField(field, ObjectOf(record.source));
+                                         reflection::FieldSetter set(field);
+                                         if (!IsLeaf(value)) set(copy, value);
+                                       });
+        }
+      } catch (...) {
+        // A setter that refuses what its field had: the copy keeps what it has.
+      }
+    }
+  }
 
   void Enter(size_t index) {
     Any source = std::move(children_[index].value);
@@ -152,6 +208,7 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
     }
     records_.push_back(std::move(record));
     Push(std::move(source), 0, {index, records_.size() - 1});
+    records_.back().depth = frames_.size();
   }
 
   // True, and `value` replaced, if it is a leftover.
@@ -216,7 +273,8 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
     if (!RepairedEntries(records_[index].copy, &entries)) return;
     Map<Any, Any> rebuilt;
     for (const auto& [key, value] : entries) rebuilt.Set(key, value);
-    Record attempt{records_[index].copy, rebuilt, true};
+    Record attempt{records_[index].copy, rebuilt};
+    attempt.is_leftover = true;
     records_[index].copy = rebuilt;
     numbers_[ObjectOf(attempt.source)] = records_.size() + 1;
     records_.push_back(std::move(attempt));
@@ -248,12 +306,16 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
 }  // namespace tether
 
 Any DeepCopy(const Any& value) {
-  return tether::IsLeaf(value) ? value : tether::CopyWalk().Run(value);
+  return tether::IsLeaf(value) ? value : tether::CopyWalk().Run(value, Function(nullptr));
 }
 
 TVM_FFI_STATIC_INIT_BLOCK() {
   reflection::EnsureTypeAttrColumn(reflection::type_attr::kShallowCopy);
-  reflection::GlobalDef().def("ffi.DeepCopy", [](Any value) { return DeepCopy(value); });
+  reflection::GlobalDef()
+      .def("ffi.DeepCopy", [](Any value) { return DeepCopy(value); })
+      .def("ffi.DeepCopyTellingCycles", [](Any value, Function in_cycle) {
+        return tether::IsLeaf(value) ? value : tether::CopyWalk().Run(value, in_cycle);
+      });
 }
 
 }  // namespace ffi

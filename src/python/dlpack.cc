@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <new>
 
 #include "class_watch.h"
 #include "core/copy_tensor.h"
@@ -73,14 +75,45 @@ TVMFFIObject* ImportManaged(DLManagedTensorVersioned* managed, const ImportOptio
   return static_cast<TVMFFIObject*>(out);
 }
 
+// What a Python object exported in a capsule: its deleter may need Python, so it runs where Python
+// does, and no C++ thread that drops the tensor waits for it. What comes through the exchange API
+// of a framework is not wrapped.
+template <typename TManaged>
+struct FromCapsule {
+  TManaged lent;
+  TManaged* original;
+
+  explicit FromCapsule(TManaged* managed) : lent(*managed), original(managed) {
+    lent.manager_ctx = this;
+    lent.deleter = [](TManaged* self) {
+      ReleaseWith(self->manager_ctx, [](void* context) {
+        auto* self = static_cast<FromCapsule*>(context);
+        ErrorAside reason;
+        self->original->deleter(self->original);
+        delete self;
+      });
+    };
+  }
+};
+
 template <typename TManaged>
 TVMFFIObject* ConsumeCapsule(PyObject* capsule, const char* name, const char* used_name,
                              const ImportOptions& options) {
   auto* managed = static_cast<TManaged*>(PyCapsule_GetPointer(capsule, name));
   if (managed == nullptr) return nullptr;
-  TVMFFIObject* h = ImportManaged(managed, options);
+  std::unique_ptr<FromCapsule<TManaged>> wrapped;
+  if (managed->deleter != nullptr) {
+    wrapped.reset(new (std::nothrow) FromCapsule<TManaged>(managed));
+    if (wrapped == nullptr) {
+      PyErr_NoMemory();
+      return nullptr;
+    }
+  }
+  TVMFFIObject* h = ImportManaged(wrapped != nullptr ? &wrapped->lent : managed, options);
+  if (h == nullptr) return nullptr;
+  (void)wrapped.release();
   // Another consumer must not find it, nor the capsule's destructor.
-  if (h != nullptr) PyCapsule_SetName(capsule, used_name);
+  PyCapsule_SetName(capsule, used_name);
   return h;
 }
 

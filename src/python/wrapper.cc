@@ -420,7 +420,8 @@ TVMFFIObject* UseDormant(Wrapper* w) {
 namespace {
 
 struct PendingRelease {
-  PyObject* obj;
+  void* what;
+  void (*release)(void*);
   PendingRelease* next;
 };
 std::atomic<PendingRelease*> pending_releases{nullptr};
@@ -429,18 +430,16 @@ std::atomic<bool> interpreter_ended{false};
 
 }  // namespace
 
-void ReleaseFromAnyThread(void* obj) {
+void ReleaseWith(void* what, void (*release)(void*)) {
   if (interpreter_ended.load(std::memory_order_acquire)) return;  // leaked on purpose
   UnwindStop stop;
-  if (AttachedHere()) {
-    Py_DECREF(static_cast<PyObject*>(obj));
-    return;
-  }
+  if (AttachedHere()) return release(what);
   auto* node = static_cast<PendingRelease*>(std::malloc(sizeof(PendingRelease)));
   if (node == nullptr) return;  // one object is lost, the process is not
   // The gate: the interpreter may not end while this thread asks it for something.
   if (!Engine::list().Enter()) return std::free(node);
-  node->obj = static_cast<PyObject*>(obj);
+  node->what = what;
+  node->release = release;
   num_pending_releases.fetch_add(1, std::memory_order_relaxed);
   node->next = pending_releases.load(std::memory_order_relaxed);
   while (!pending_releases.compare_exchange_weak(node->next, node, std::memory_order_release,
@@ -450,16 +449,19 @@ void ReleaseFromAnyThread(void* obj) {
   Engine::list().Leave();
 }
 
+void ReleaseFromAnyThread(void* obj) {
+  ReleaseWith(obj, [](void* o) { Py_DECREF(static_cast<PyObject*>(o)); });
+}
+
 void DrainReleases() {
   if (pending_releases.load(std::memory_order_relaxed) == nullptr) return;
   PendingRelease* node = pending_releases.exchange(nullptr, std::memory_order_acquire);
   while (node != nullptr) {
-    PendingRelease* next = node->next;
-    PyObject* obj = node->obj;
+    PendingRelease pending = *node;
     std::free(node);
     num_pending_releases.fetch_sub(1, std::memory_order_relaxed);
-    Py_DECREF(obj);
-    node = next;
+    pending.release(pending.what);
+    node = pending.next;
   }
 }
 

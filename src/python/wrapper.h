@@ -255,7 +255,9 @@ inline uintptr_t PeekHandle(Wrapper* w) {
 
 // ---- references that C++ holds to Python objects ----
 
-// Releases `obj` from any thread: at once where this thread may, else when one comes by that may.
+// Releases `what` from any thread: at once where this thread may, else when one comes by that may.
+void ReleaseWith(void* what, void (*release)(void*));
+// A reference to a Python object.
 void ReleaseFromAnyThread(void* obj);
 void DrainReleases();
 

@@ -814,6 +814,45 @@ def test_bad_calls_keep_nothing() -> None:
     assert not leaks(calls, CALLS // 10), "kept by each call"  # each makes more than ten
 
 
+@py_class("test_leaks.Ring")
+class Ring(tvm_ffi.Object):
+    """What refers to itself, alone and through others, and how many times."""
+
+    me: Any = None
+    others: Any = None
+    names: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def make_ring(kind: str) -> Any:
+    ring = Ring()
+    ring.me = ring
+    if kind == "containers":
+        ring.others = tvm_ffi.Array([tvm_ffi.List([ring]), tvm_ffi.Dict({"a": Ring(ring)})])
+    elif kind == "chain":
+        for _ in range(5):
+            ring.others = Ring(ring, ring.others)
+    elif kind == "bad":
+        ring.names[1] = ring  # a copy of the field is checked again, and refused
+    return tvm_ffi.List([ring])
+
+
+@alone
+def test_copies_of_rings_can_be_collected() -> None:
+    """Nobody fetches anything of the copy but its root."""
+    kinds = ("alone", "containers", "chain")
+    calls = {kind: lambda kind=kind: copy.deepcopy(make_ring(kind)) for kind in kinds}
+    assert not leaks(calls), "kept by each call"
+    for call in calls.values():
+        copied = call()[0]
+        assert copied.me is copied
+
+
+@alone
+def test_a_copy_that_fails_leaves_nothing_of_a_ring() -> None:
+    calls = {"bad": lambda: fails(TypeError, copy.deepcopy, make_ring("bad"))}
+    assert not leaks(calls), "kept by each call"
+
+
 def test_places_of_generated_code_are_not_kept_for_ever() -> None:
     manager = TracebackManager()
     for number in range(10000):

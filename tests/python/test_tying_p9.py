@@ -54,6 +54,25 @@ def test_p9_a_c_thread_drops_the_last_reference_while_python_keeps_the_gil(
     assert wait_until(lambda: all(watcher() is None for watcher in watchers))
 
 
+@pytest.mark.parametrize("versioned", [False, True])
+def test_p9_a_c_thread_drops_memory_that_python_lent_in_a_capsule(
+    client: NativeClient, versioned: bool
+) -> None:
+    """The deleter of numpy takes the GIL: it runs on a Python thread, some time later."""
+    numpy = pytest.importorskip("numpy", minversion="2.1" if versioned else None)
+    wanted = {"max_version": (1, 0)} if versioned else {}
+    watchers = []
+    for i in range(scaled(100)):
+        array = numpy.full(4, i)
+        watchers.append(weakref.ref(array))
+        tensor = tvm_ffi.from_dlpack(array.__dlpack__(**wanted))
+        client.hold(tensor)
+        del array, tensor
+    assert all(watcher() is not None for watcher in watchers)
+    assert client.release_all_in_thread() == len(watchers)
+    assert wait_until(lambda: all(watcher() is None for watcher in watchers))
+
+
 def test_p9_wrappers_with_state_are_reclaimed_on_a_python_thread(client: NativeClient) -> None:
     where: list[int] = []
     obj = Stateful()

@@ -19,6 +19,10 @@ class Broken(Exception):
     """A promise or a value that does not hold: the finding of a program."""
 
 
+class Unclear(Exception):
+    """The model cannot tell which of two objects it has in front of it: nothing is wrong."""
+
+
 class ChildEnds(BaseException):
     """In a child: leave all that runs and end the interpreter as any program does."""
 

@@ -13,6 +13,9 @@ object, as if every change were complete before anything that it drops dies.
 The oracle: what is read is what the model says, and it is the very wrapper (P1, P2) with its class
 and state (P3); at a `check` every weak reference is alive exactly if the model reaches the object
 (P4, and P6 after a collection); at the end nothing is left (P5).
+
+User code in the middle of an operation may leave more than one right answer to which object is
+where. If what is found then fits two objects of the model, the program ends there: `Unclear`.
 """
 
 from __future__ import annotations
@@ -53,6 +56,7 @@ from objects import (
     PyNodeDel,
     PyNodeDict,
     PyNodeSlots,
+    Unclear,
     compare_stats,
     make_edges,
     nothing,
@@ -218,6 +222,9 @@ class Machine:
                     raise self.failure
             name = "finish"
             self.finish()
+        except Unclear:
+            self.abandon()
+            raise
         except Exception as error:
             text = (
                 str(error)
@@ -227,6 +234,16 @@ class Machine:
             raise Broken(f"{text}\nin step {self.steps}: {name, a, b, c}") from error
         finally:
             Hook.run = nothing
+
+    def abandon(self) -> None:
+        """Let go of everything; callbacks find nothing to do."""
+        self.depth = 9
+        self.armed.clear()
+        self.M[:] = self.R[:] = [None] * REGISTERS
+        self.knots.clear()
+        if self.held:
+            self.held.clear()
+            self.client.release_all()
 
     def nested(self, todo: Step) -> None:
         """Run a step inside another one; what it finds is raised when that is over."""
@@ -289,8 +306,11 @@ class Machine:
     def cut(self, real: Any, node: Node) -> None:
         kind = node.kind
         if kind in (LIST, DICT):
+            node.items.clear()
+            node.keys = None
             real.clear()
         elif kind == PY:
+            node.fuzzy = True
             real.f = real.g = real.o = None
             real.xs = []
             real.d = {}
@@ -514,14 +534,11 @@ class Machine:
 
         Only what the program ever stored may be there.
         """
-        node.fuzzy = False
-        e = self.reach()
-        # The dead may have had the same place.
-        nodes = sorted(self.nodes, key=lambda n: n.mark == e)
-        known = {n.pid: n for n in nodes if n.pid is not None and not n.is_known_dead()}
-        self.likely = node.children()
+        node.fuzzy = True  # it may contain itself
+        likely = node.children()
+        self.reach()
         if node.kind == LIST:
-            node.items = [self.adopt(v, known) for v in list(real)]
+            node.items = [self.adopt(v, likely) for v in list(real)]
         elif node.kind == DICT:
             entries = list(real.items())
             node.items, node.keys = {}, None
@@ -529,17 +546,19 @@ class Machine:
                 if isinstance(key, Key):
                     name: Any = ("Key", key.x)
                     node.keys = node.keys or {}
-                    node.keys[name] = self.adopt(key, known)
+                    node.keys[name] = self.adopt(key, likely)
                 else:
                     name = key
-                node.items[name] = self.adopt(value, known)
+                node.items[name] = self.adopt(value, likely)
             if len(node.items) != len(entries):
                 raise Broken(f"value: {len(entries)} entries, {len(node.items)} different keys")
         else:
             for name in node.items:
-                node.items[name] = self.adopt(getattr(real, name), known)
+                node.items[name] = self.adopt(getattr(real, name), likely)
+        node.fuzzy = False
 
-    def adopt(self, got: Any, known: dict[int, Node]) -> Any:
+    def adopt(self, got: Any, likely: list[Node]) -> Any:
+        """Find what the model has for a value that was read; `likely` was there before."""
         if got is None or isinstance(got, int | float | str | bytes):
             if type(got) is int and (0 <= got <= REGISTERS or 100 <= got <= self.tag):
                 return got
@@ -547,23 +566,44 @@ class Machine:
                 if got == scalar and isinstance(got, type(scalar)):
                     return scalar
             raise Broken(f"value: {got!r} was never stored")
-        node = known.get(id(got))
-        if node is not None and node.kind == PY and not node.fuzzy:
-            if getattr(got, "x", None) != node.items["x"]:
-                node = None  # it has died, and this object is in its place
-        if node is not None and (type(got) is node.cls or node.loose):
-            return node
-        cls = type(got)
-        for n in [*self.likely, *self.nodes]:
-            if n.loose and n.kind != HUSK and plain(n.cls) is cls:
-                name = "x" if n.kind == PY else "v_i64"
-                if n.items[name] == getattr(got, name):
-                    return n
-            elif n.pid is None and n.cls is cls:  # never fetched so far
-                n.fuzzy = n.kind in (LIST, DICT, PY)
-                n.pid = id(got)
+        place = id(got)
+        found = [n for n in self.nodes if n.pid == place and type(got) is n.cls]
+        for n in found:
+            if n.mark == self.epoch:
                 return n
-        raise Broken(f"value: {cls} at {id(got):#x} was never stored")
+        # The dead may have had the same place, and an object that nobody fetched has none.
+        found += [n for n in self.nodes if n.pid is None or n.loose]
+        found = [n for n in dict.fromkeys(found) if self.fits(got, n)]
+        found = [n for n in found if n in likely] or found
+        if not found:
+            raise Broken(f"value: {type(got)} at {place:#x} was never stored")
+        if len(found) > 1:
+            raise Unclear
+        node = found[0]
+        if node.pid is None:
+            node.pid = place
+            node.fuzzy = node.kind in (LIST, DICT, PY)
+        return node
+
+    def fits(self, got: Any, node: Node) -> bool:
+        """Say whether `got` may be the object of `node`: its class, and its scalars."""
+        if node.kind == HUSK or node.is_known_dead():
+            return False
+        if type(got) is not node.cls and not (node.loose and type(got) is plain(node.cls)):
+            return False
+        if node.fuzzy or node.kind in (FUNC, OPAQUE, TENSOR, PAGE):
+            return True
+        items = node.items
+        if node.kind in (LIST, DICT, FIXED):
+            if len(got) != len(items):
+                return False
+            if items.__class__ is list:
+                return all(w.__class__ is Node or g == w for g, w in zip(got, items, strict=True))
+            return all(
+                w.__class__ is Node or name.__class__ is tuple or got.get(name) == w
+                for name, w in items.items()
+            )
+        return all(w.__class__ is Node or getattr(got, name) == w for name, w in items.items())
 
     # ---- looking
 
@@ -1417,7 +1457,8 @@ class Machine:
         else:
             other.items = [mv]
             real.__init__([v])
-        self.compare(real, other)
+        if self.R[i] is real and self.M[i].kind == node.kind:  # a callback may have done it again
+            self.compare(real, self.M[i])
 
     # ---- user code in the middle of an operation
 
@@ -1772,6 +1813,7 @@ PARTS = {
     "weakref-callbacks",
 }
 GROUPS = sorted({group for _, _, group in STEPS.values()} | PARTS)
+unclear: list[int] = []  # seeds of programs that ended early
 
 
 def generate(seed: int, groups: set[str], length: int) -> dict[str, Any]:
@@ -1799,6 +1841,8 @@ def run(program: dict[str, Any], groups: set[str], client: Any = None) -> int:
         gc.disable()
     try:
         machine.run([tuple(s) for s in program["steps"]])
+    except Unclear:
+        unclear.append(program["seed"])
     finally:
         gc.disable()
     return machine.steps + machine.ran_nested

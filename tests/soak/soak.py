@@ -51,6 +51,7 @@ from shrink import run_in_child, shrink, signature
 KINDS = {"plain": plain, "threads": threads}
 GROUPS = sorted({*plain.GROUPS, *(group for _, _, group in threads.STEPS.values()), "threads"})
 MAX_FINDINGS = 8
+MAX_UNCLEAR = 0.01  # of the programs: more, and the model is not good enough
 
 
 def parse() -> argparse.Namespace:
@@ -114,9 +115,9 @@ class Worker:
     def __init__(self, options: argparse.Namespace, client: Any, slot: int, first: int) -> None:
         self.slot = slot
         self.first = first
-        # Number of the program, programs and steps so far, begin of the program: whole words,
-        # so that the parent never sees half of one.
-        self.shared = memoryview(mmap.mmap(-1, 32)).cast("q")
+        # Number of the program, programs and steps so far, begin of the program, programs that
+        # ended early: whole words, so that the parent never sees half of one.
+        self.shared = memoryview(mmap.mmap(-1, 40)).cast("q")
         self.log = options.out / f"worker-{slot}.log"
         self.finding = options.out / f"worker-{slot}.finding"
         self.finding.unlink(missing_ok=True)
@@ -131,11 +132,11 @@ class Worker:
     def write(self, number: int, programs: int, steps: int) -> None:
         shared = self.shared
         shared[0], shared[1], shared[2] = number, programs, steps
-        shared[3] = time.monotonic_ns()
+        shared[3], shared[4] = time.monotonic_ns(), len(plain.unclear)
 
-    def read(self) -> tuple[int, int, int, float]:
-        number, programs, steps, begin = self.shared
-        return number, programs, steps, begin / 1e9
+    def read(self) -> tuple[int, int, int, float, int]:
+        number, programs, steps, begin, unclear = self.shared
+        return number, programs, steps, begin / 1e9, unclear
 
     def work(self, options: argparse.Namespace, client: Any) -> None:
         number, steps, sizes = self.first, 0, []
@@ -177,7 +178,7 @@ class Soak:
         self.options = options
         self.client = client
         self.owner = os.getpid()
-        self.programs = self.steps = self.failed = 0
+        self.programs = self.steps = self.failed = self.unclear = 0
         self.findings: dict[str, dict[str, Any]] = {}
         self.workers: list[Worker] = []
 
@@ -206,7 +207,7 @@ class Soak:
     def poll(self, worker: Worker) -> Worker:
         """Look after a worker; returns it or the one that takes its place."""
         options = self.options
-        number, programs, steps, begin = worker.read()
+        number, programs, steps, begin, _ = worker.read()
         pid, status = os.waitpid(worker.pid, os.WNOHANG)
         if not pid:
             if time.monotonic() - begin < options.hang_seconds:
@@ -220,7 +221,7 @@ class Soak:
             os.waitpid(worker.pid, 0)
             text = "hang"
         elif status == 0:
-            number, programs, steps, _ = worker.read()
+            number, programs, steps, _, _ = worker.read()
             text = ""
             number -= options.jobs
         elif os.WIFSIGNALED(status):
@@ -229,17 +230,22 @@ class Soak:
             text = worker.finding.read_text()
         else:
             text = f"crash: exit status {status >> 8}"
-        number2, programs, steps, _ = worker.read()
+        number2, programs, steps, _, unclear = worker.read()
         self.programs += programs
         self.steps += steps
+        self.unclear += unclear
         if text:
             number = number2
             self.found(worker, number, text)
         return self.start(worker.slot, number + options.jobs)
 
-    def totals(self) -> tuple[int, int]:
+    def totals(self) -> tuple[int, int, int]:
         records = [worker.read() for worker in self.workers]
-        return self.programs + sum(r[1] for r in records), self.steps + sum(r[2] for r in records)
+        return (
+            self.programs + sum(r[1] for r in records),
+            self.steps + sum(r[2] for r in records),
+            self.unclear + sum(r[4] for r in records),
+        )
 
     def run(self) -> None:
         options = self.options
@@ -250,7 +256,7 @@ class Soak:
                 time.sleep(0.05)
                 self.workers = [self.poll(worker) for worker in self.workers]
                 now = time.monotonic()
-                programs, steps = self.totals()
+                programs, steps, _ = self.totals()
                 if now - said > 10:
                     said = now
                     rate = steps / (now - begin)
@@ -268,7 +274,7 @@ class Soak:
                 for worker in self.workers:
                     os.kill(worker.pid, signal.SIGKILL)
                     os.waitpid(worker.pid, 0)
-        self.programs, self.steps = self.totals()
+        self.programs, self.steps, self.unclear = self.totals()
 
     def report(self) -> None:
         """Make the findings small, and say how to run them."""
@@ -399,6 +405,9 @@ def main() -> int:
     soak.run()
     soak.report()
     failed += soak.failed
+    if soak.unclear > max(3, MAX_UNCLEAR * soak.programs):
+        print("too many programs ended early")
+        failed += 1
     if options.junit:
         result = f"<failure message='{failed} programs failed'/>" if failed else ""
         name = f"{options.name}: {soak.programs} programs, {soak.steps} steps"
@@ -408,7 +417,7 @@ def main() -> int:
         )
     if not failed:
         shutil.rmtree(options.out)
-    print(f"{soak.steps} steps")
+    print(f"{soak.steps} steps; {soak.unclear} programs ended early, because the model was unclear")
     print(f"{soak.programs} passed, {failed} failed")
     return 1 if failed else 0
 
