@@ -306,7 +306,6 @@ def _install_dataclass_dunders(
     unsafe_hash: bool,
     match_args: bool = True,
     py_class_mode: bool = False,
-    frozen: bool = False,
 ) -> None:
     """Install the requested special methods, except those the class body defines."""
     info = cls.__tvm_ffi_type_info__
@@ -340,11 +339,8 @@ def _install_dataclass_dunders(
     if order and lacks_all(*(name for name, _ in _ORDERINGS)):
         for name, suffix in _ORDERINGS:
             add(name, partial(_make_comparison, f"ffi.Recursive{suffix}"))
-    # As in dataclasses: equal objects have equal hashes, or none.
-    if unsafe_hash or (eq and frozen):
+    if eq or unsafe_hash:  # equal objects have equal hashes
         add("__hash__", _make_hash)
-    elif eq and "__hash__" not in cls.__dict__:
-        cls.__hash__ = None
     add("__copy__", lambda: _make_copy(cls, info))
     add("__deepcopy__", _make_deepcopy)
     add("__replace__", _make_replace)

@@ -100,7 +100,6 @@ def c_class(
             order=order,
             unsafe_hash=unsafe_hash,
             match_args=match_args,
-            frozen=frozen,
         )
         cls.__ffi_is_dataclass__ = True
         return cls

@@ -266,7 +266,7 @@ def _register(info: core.TypeInfo, fields: list[Field], methods: Any) -> None:
         type_field.dataclass_field = described
     info._register_py_methods(methods, frozenset(_HOOK_NAMES))
     _add_class_attrs(cls, info, _HOOK_NAMES)
-    wanted = ("init", "repr", "eq", "order", "unsafe_hash", "match_args", "frozen")
+    wanted = ("init", "repr", "eq", "order", "unsafe_hash", "match_args")
     _install_dataclass_dunders(
         cls, py_class_mode=True, **{name: arguments[name] for name in wanted}
     )
