@@ -4,14 +4,33 @@
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 
-#include "tensor.h"
+#include "python/call/function.h"
+#include "python/convert/convert.h"
+#include "python/convert/errors.h"
+#include "python/data/containers.h"
+#include "python/data/device.h"
+#include "python/data/dtype.h"
+#include "python/data/exchange.h"
+#include "python/data/fields.h"
+#include "python/data/tensor.h"
+#include "python/data/text.h"
+#include "python/schema/schema.h"
+#include "python/wrap/upper_layers.h"
 
 // libtvm_ffi_testing is linked so that the testing.* functions exist after import.
 extern "C" int TVMFFITestingDummyTarget();
 
 namespace tether_py {
 
-extern PyMethodDef to_any_functions[];
+const UpperLayers upper_layers = {InitFunctionWrapper,
+                                  InitHandleByConstructor,
+                                  RecycleCallback,
+                                  CallableOf,
+                                  MemoryOwnerOf,
+                                  InstallFieldAccess,
+                                  ExceptionIn,
+                                  ForgetUnusedFrames,
+                                  {ForgetSetter, ForgetExchangeAPI, ForgetInFields}};
 
 namespace {
 
@@ -64,8 +83,8 @@ int ExecUnguarded(PyObject* module) {
       InitFunctionType(module) < 0 || InitErrorType(module) < 0 || InitDataType(module) < 0 ||
       InitDevice(module) < 0 || InitTensor(module) < 0 || InitDLPack(module) < 0 ||
       InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 || InitReflection(module) < 0 ||
-      InitPyClass(module) < 0 || InitTypeConverter(module) < 0 ||
-      PyModule_AddFunctions(module, to_any_functions) < 0 || InitTying(module) < 0) {
+      InitPyClass(module) < 0 || InitTypeConverter(module) < 0 || InitKinds(module) < 0 ||
+      InitTying(module) < 0) {
     return -1;
   }
   if (InitConstructors(module) < 0 || InitText(module) < 0) return -1;

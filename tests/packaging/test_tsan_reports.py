@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "tsan_reports.py"
-OURS = "../../src/python/wrapper.cc:1 (core.cpython-313t-x86_64-linux-gnu.so+0x1)"
+OURS = "../../src/python/wrap/wrapper.cc:1 (core.cpython-313t-x86_64-linux-gnu.so+0x1)"
 INTERPRETER = "Objects/unicodeobject.c:1 (python3.13t+0x1)"
 RUNTIME = "interceptors.cpp:1 (libtsan.so.2+0x1)"
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/base/python_api.h"
+
+namespace tether_py {
+
+bool HasMethod(PyTypeObject* type, const char* name) {
+  PyObject* attr = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name);
+  if (attr == nullptr) PyErr_Clear();
+  Py_XDECREF(attr);
+  return attr != nullptr;
+}
+
+bool ReadKeywords(const char* function, PyObject* const* values, PyObject* kwnames,
+                  PyObject* const* names, size_t count, PyObject** out) {
+  Py_ssize_t given = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t i = 0; i < given; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    size_t at = 0;
+    while (at < count && name != names[at]) ++at;  // interned, nearly always
+    for (size_t j = 0; at == count && j < count; ++j) {
+      if (PyUnicode_Compare(name, names[j]) == 0) at = j;
+    }
+    if (at == count) {
+      PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R", function, name);
+      return false;
+    }
+    out[at] = values[i];
+  }
+  return true;
+}
+
+Ref LoadedModule(const char* name) {
+  Ref text = Ref::Steal(PyUnicode_FromString(name));
+  Ref module = text ? Ref::Steal(PyImport_GetModule(text.get())) : Ref();
+  if (!module) PyErr_Clear();
+  return module;
+}
+
+int IsInstanceOfLoaded(PyObject* obj, const char* module, const char* name) {
+  Ref mod = LoadedModule(module);
+  Ref cls = mod ? Ref::Steal(PyObject_GetAttrString(mod.get(), name)) : Ref();
+  if (!cls) {
+    PyErr_Clear();  // not loaded, or another module of that name
+    return 0;
+  }
+  return PyObject_IsInstance(obj, cls.get());
+}
+
+Ref TextOfInt(PyObject* number) {
+  Ref text = Ref::Steal(PyLong_Type.tp_repr(number));
+  if (text || !PyErr_ExceptionMatches(PyExc_ValueError)) return text;
+  PyErr_Clear();
+  Ref bits = Ref::Steal(PyObject_CallMethod(number, "bit_length", nullptr));
+  return bits ? Ref::Steal(PyUnicode_FromFormat("<int of %S bits>", bits.get())) : Ref();
+}
+
+bool IntegerInRange(PyObject* obj, long long lowest, long long highest, const char* what,
+                    long long* out) {
+  if (!PyIndex_Check(obj)) {
+    PyErr_Format(PyExc_TypeError, "an integer is required as %s, got %s", what,
+                 Py_TYPE(obj)->tp_name);
+    return false;
+  }
+  Ref number = Ref::Steal(PyNumber_Index(obj));
+  if (!number) return false;
+  int overflow = 0;
+  *out = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
+  if (overflow == 0 && *out >= lowest && *out <= highest) return true;
+  Ref text = TextOfInt(number.get());
+  if (text) {
+    PyErr_Format(PyExc_OverflowError, "%s %U is out of range [%lld, %lld]", what, text.get(),
+                 lowest, highest);
+  }
+  return false;
+}
+
+PyTypeObject* AddType(PyObject* module, PyType_Spec* spec, PyTypeObject* base) {
+  Ref bases = base != nullptr ? Ref::Steal(PyTuple_Pack(1, base)) : Ref();
+  auto* type = reinterpret_cast<PyTypeObject*>(
+      base != nullptr ? PyType_FromSpecWithBases(spec, bases.get()) : PyType_FromSpec(spec));
+  if (type == nullptr || PyModule_AddType(module, type) < 0) return nullptr;
+  return type;
+}
+
+PyObject* CVoidP() {
+  static std::atomic<PyObject*> cache{nullptr};
+  return FindOnce(&cache, []() -> PyObject* {
+    Ref ctypes = Ref::Steal(PyImport_ImportModule("ctypes"));
+    return ctypes ? PyObject_GetAttrString(ctypes.get(), "c_void_p") : nullptr;
+  });
+}
+
+}  // namespace tether_py

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calling a class whose __init__ only passes its arguments on to the type's C++ constructor.
+//
+// The class keeps that __init__, for subclasses and for introspection. As long as it is the one a
+// lookup would find, calling the class goes from the arguments to C++ without it.
+#include <mutex>
+#include <unordered_map>
+
+#include "python/base/python_api.h"
+#include "python/call/function.h"
+#include "python/convert/convert.h"
+#include "python/convert/errors.h"
+
+namespace tether_py {
+
+using ffi::TypeIndex;
+
+namespace {
+
+// Lives for ever, as the class does.
+struct Constructor {
+  PyTypeObject* cls;
+  PyObject* init;       // what __init__ must be
+  PyObject* type_info;  // what __tvm_ffi_type_info__ must be, or None
+  TVMFFIObject* func;
+  bool takes_keywords;  // in the form KWARGS, name, value, ...
+  // The version of the class that was last found to be as above; 0 for none.
+  std::atomic<unsigned int> version{0};
+};
+
+// All constructors, and a small table in front that answers nearly every time.
+std::mutex constructors_mutex;
+std::unordered_map<PyTypeObject*, Constructor*>& Constructors() {
+  static auto* all = new std::unordered_map<PyTypeObject*, Constructor*>();
+  return *all;
+}
+constexpr size_t kRecent = 256;
+std::atomic<Constructor*> recent[kRecent];
+
+std::atomic<Constructor*>& RecentOf(PyTypeObject* cls) {
+  return recent[(reinterpret_cast<uintptr_t>(cls) >> 5) % kRecent];
+}
+
+TVM_FFI_NO_INLINE Constructor* FindSlow(PyTypeObject* cls) {
+  std::lock_guard<std::mutex> lock(constructors_mutex);
+  auto it = Constructors().find(cls);
+  if (it == Constructors().end()) return nullptr;
+  RecentOf(cls).store(it->second, std::memory_order_release);
+  return it->second;
+}
+
+inline Constructor* Find(PyTypeObject* cls) {
+  Constructor* found = RecentOf(cls).load(std::memory_order_acquire);
+  return TVM_FFI_PREDICT_TRUE(found != nullptr && found->cls == cls) ? found : FindSlow(cls);
+}
+
+// Whether type.__call__ would end up in the recorded __init__. No error is left behind.
+TVM_FFI_NO_INLINE bool Validate(Constructor* constructor) {
+  static PyObject* init_name = PyUnicode_InternFromString("__init__");
+  static PyObject* info_name = PyUnicode_InternFromString("__tvm_ffi_type_info__");
+  PyTypeObject* cls = constructor->cls;
+  if (init_name == nullptr || info_name == nullptr || cls->tp_new != types.object->tp_new) {
+    return false;
+  }
+  if ((cls->tp_flags & Py_TPFLAGS_IS_ABSTRACT) != 0) return false;
+  // Looking up gives the class a version, which any change of it or of a base takes away.
+  if (_PyType_Lookup(cls, init_name) != constructor->init) return false;
+  if (constructor->type_info != Py_None &&
+      _PyType_Lookup(cls, info_name) != constructor->type_info) {
+    return false;
+  }
+  constructor->version.store(TypeVersion(cls), std::memory_order_relaxed);
+  return true;
+}
+
+inline bool IsCurrent(Constructor* constructor) {
+  unsigned int version = constructor->version.load(std::memory_order_relaxed);
+  if (TVM_FFI_PREDICT_FALSE(!CallsAsType(constructor->cls))) return false;
+  return TVM_FFI_PREDICT_TRUE(version != 0 && version == TypeVersion(constructor->cls)) ||
+         Validate(constructor);
+}
+
+// As type.__call__ does it.
+TVM_FFI_NO_INLINE PyObject* ConstructByInit(PyObject* cls, PyObject* const* args, Py_ssize_t nargs,
+                                            PyObject* kwnames) {
+  Ref tuple = Ref::Steal(PyTuple_New(nargs));
+  if (!tuple) return nullptr;
+  for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(args[i]));
+  Ref kwargs;
+  if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) {
+    kwargs = Ref::Steal(PyDict_New());
+    if (!kwargs) return nullptr;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); ++i) {
+      PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+      if (PyDict_SetItem(kwargs.get(), name, args[nargs + i]) < 0) return nullptr;
+    }
+  }
+  // A metaclass with a __call__ of its own has replaced this one.
+  return Py_TYPE(cls)->tp_call(cls, tuple.get(), kwargs.get());
+}
+
+PyObject* ConstructFrom(Constructor* constructor, PyObject* const* args, Py_ssize_t nargs) {
+  TVMFFIAny result;
+  tie::StoreNone(&result);
+  {
+    CallArguments converted;
+    if (!converted.AddAll(args, nargs)) return nullptr;
+    if (int code = CallDirectly(constructor->func, &converted, &result)) return RaiseFromCall(code);
+    AfterSuccess();
+  }
+  PyTypeObject* cls = constructor->cls;
+  if (TVM_FFI_PREDICT_FALSE(result.type_index < TypeIndex::kTVMFFIStaticObjectBegin)) {
+    return PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
+                        cls->tp_name);
+  }
+  Wrapper* w = AllocateWrapper(cls);
+  if (TVM_FFI_PREDICT_FALSE(w == nullptr)) {
+    Engine::DropStrong(result.v_obj);
+    return nullptr;
+  }
+  BindNew(w, result.v_obj);  // a new one takes it
+  return AsObject(w);
+}
+
+// Positional arguments, KWARGS, and the names and values of those keywords that are not MISSING.
+PyObject* ConstructWithKeywords(Constructor* constructor, PyObject* const* args, Py_ssize_t nargs,
+                                PyObject* kwnames) {
+  static PyObject* marker = PyObject_GetAttrString(core_module, "KWARGS");
+  static PyObject* missing = PyObject_GetAttrString(core_module, "MISSING");
+  std::vector<PyObject*> packed(args, args + nargs);
+  packed.push_back(marker);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); ++i) {
+    if (args[nargs + i] == missing) continue;
+    packed.push_back(PyTuple_GET_ITEM(kwnames, i));
+    packed.push_back(args[nargs + i]);
+  }
+  return ConstructFrom(constructor, packed.data(), static_cast<Py_ssize_t>(packed.size()));
+}
+
+PyObject* Construct(PyObject* cls, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  Constructor* constructor = Find(reinterpret_cast<PyTypeObject*>(cls));
+  if (TVM_FFI_PREDICT_FALSE(constructor == nullptr || !IsCurrent(constructor))) {
+    return ConstructByInit(cls, args, nargs, kwnames);
+  }
+  if (TVM_FFI_PREDICT_TRUE(kwnames == nullptr || PyTuple_GET_SIZE(kwnames) == 0)) {
+    return ConstructFrom(constructor, args, nargs);
+  }
+  if (!constructor->takes_keywords) return ConstructByInit(cls, args, nargs, kwnames);
+  return ConstructWithKeywords(constructor, args, nargs, kwnames);
+}
+
+PyObject* SetConstructor(PyObject*, PyObject* args) {
+  PyObject *cls, *init, *type_info, *func;
+  int takes_keywords;
+  if (!PyArg_ParseTuple(args, "O!OOO!p", &PyType_Type, &cls, &init, &type_info, types.function,
+                        &func, &takes_keywords)) {
+    return nullptr;
+  }
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  if (!PyType_IsSubtype(type, types.object) || IsFunctionClass(type)) Py_RETURN_NONE;
+  TVMFFIObject* h = UseHandle(AsWrapper(func));
+  if (h == nullptr) return nullptr;
+  Engine::AddStrong(h);
+  auto* made = new Constructor{type, Py_NewRef(init), Py_NewRef(type_info), h, takes_keywords != 0};
+  Py_INCREF(cls);
+  {
+    std::lock_guard<std::mutex> lock(constructors_mutex);
+    Constructors()[type] = made;
+    RecentOf(type).store(nullptr, std::memory_order_release);
+  }
+  if (EnableVectorcall(type)) type->tp_vectorcall = Construct;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef constructor_functions[] = {
+    {"_set_constructor", SetConstructor, METH_VARARGS,
+     "Let calls of a class skip an __init__ that only forwards to an FFI function."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+int InitConstructors(PyObject* module) {
+  return PyModule_AddFunctions(module, constructor_functions);
+}
+
+}  // namespace tether_py

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values across the boundary: Python -> Any (arguments) and Any -> Python (results).
+//
+// This is the contract. What the kinds of values are, and in which order a Python value is asked
+// what it is, stands in kinds/, which knows all of them.
+#ifndef TETHER_PYTHON_CONVERT_CONVERT_H_
+#define TETHER_PYTHON_CONVERT_CONVERT_H_
+
+#include <tvm/ffi/any.h>
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/extra/c_env_api.h>
+
+#include "python/wrap/arguments.h"
+
+namespace tether_py {
+
+// ---- Python -> Any ----
+
+// Converts a value of the type it is for. False with an error set.
+using Setter = bool (*)(PyObject* obj, TVMFFIAny* out, Arguments* args);
+
+// A small table in front of all setters, which answers nearly every time.
+struct RecentSetter {
+  PyTypeObject* type;
+  Setter setter;
+};
+// Memory per thread is scarce in a library that is loaded late.
+inline constexpr size_t kRecentSetters = kFreeThreaded ? 32 : 256;
+extern TETHER_PER_THREAD RecentSetter recent_setters[kRecentSetters];
+
+// Without the GIL: counts the classes that died. A table that was filled before the last one is out
+// of date, because another class may have come to lie at the address of the dead one.
+extern std::atomic<uint64_t> class_epoch;
+extern TETHER_PER_THREAD uint64_t recent_setters_epoch;
+inline bool AreRecentSettersCurrent() {
+  return !kFreeThreaded || recent_setters_epoch == class_epoch.load(std::memory_order_relaxed);
+}
+inline bool IsRecent(const RecentSetter* recent, PyTypeObject* type) {
+  return recent->type == type && AreRecentSettersCurrent();
+}
+
+inline RecentSetter* RecentSetterOf(PyTypeObject* type) {
+  return &recent_setters[(reinterpret_cast<uintptr_t>(type) >> 5) % kRecentSetters];
+}
+
+// For classes of wrappers that need nothing else.
+bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args);
+
+// Whether `obj` is known to be converted by SetWrapper, so that its handle is all there is to it.
+inline bool IsPlainWrapper(PyObject* obj) {
+  RecentSetter* recent = RecentSetterOf(Py_TYPE(obj));
+  return IsRecent(recent, Py_TYPE(obj)) && recent->setter == SetWrapper;
+}
+
+// For a type that is not in that table.
+bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args);
+
+// One borrowed value; temporaries go to `args`. False with an error set.
+inline bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  RecentSetter* recent = RecentSetterOf(Py_TYPE(obj));
+  return TVM_FFI_PREDICT_TRUE(IsRecent(recent, Py_TYPE(obj))) ? recent->setter(obj, out, args)
+                                                              : ToAnySlow(obj, out, args);
+}
+
+// The most frequent kind of argument. False if it is of another kind.
+inline bool ToCompactInt(PyObject* obj, TVMFFIAny* out) {
+  int64_t value;
+  if (!PyLong_CheckExact(obj) || !LoadCompactInt(obj, &value)) return false;
+  out->type_index = ffi::TypeIndex::kTVMFFIInt;
+  out->zero_padding = 0;
+  out->v_int64 = value;
+  return true;
+}
+
+// ToAny with that handled in line.
+inline bool ToAnyInline(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return ToCompactInt(obj, out) || ToAny(obj, out, args);
+}
+
+inline bool Arguments::Add(PyObject* arg) {
+  if (TVM_FFI_PREDICT_FALSE(!ToAnyInline(arg, &data_[size_], this))) return false;
+  ++size_;
+  return true;
+}
+
+inline bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
+  if (!Reserve(n)) return false;
+  TVMFFIAny* out = data_;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (ToCompactInt(args[i], out + i)) continue;
+    size_ = static_cast<int32_t>(i);  // what is there so far must not go away meanwhile
+    if (TVM_FFI_PREDICT_FALSE(!ToAny(args[i], out + i, this))) return false;
+  }
+  size_ = static_cast<int32_t>(n);
+  return true;
+}
+
+// The object of a wrapper. With the GIL it is borrowed, and TakeHandle sees to the call that did;
+// without it another thread may move it away at any time, so `args` gets a reference.
+inline bool StoreWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  TVMFFIObject* h = kFreeThreaded ? HoldHandle(AsWrapper(obj)) : UseHandle(AsWrapper(obj));
+  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
+  tie::StoreObject(h, out);
+  if (kFreeThreaded) args->Keep(h);
+  return true;
+}
+
+// One owned value. False with an error set. `nested_in`: of a container that is built for a call,
+// which learns what the value says about the call's context.
+bool ToOwnedAny(PyObject* obj, ffi::Any* out, Arguments* nested_in = nullptr);
+// The converted elements of an iterable; `inside` learns what they say about the call's context.
+// False with an error set; throws what C++ throws.
+bool ArrayFromItems(PyObject* items, ffi::Array<ffi::Any>* out, Arguments* inside);
+
+// ---- Any -> Python ----
+
+// `api`: tensors become tensors of that framework, and containers will hand out such tensors.
+
+// Everything that has a conversion of its own; the inline functions below come first.
+PyObject* FromOwnedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
+PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
+
+// Takes over an owned value. NULL with an error set.
+inline PyObject* FromOwnedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
+  if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(value.v_obj);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
+  return FromOwnedAnySlow(value, api);
+}
+// A value somebody else owns: arguments of a callback, elements of a container.
+inline PyObject* FromBorrowedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
+  if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapBorrowed(value.v_obj);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
+  return FromBorrowedAnySlow(value, api);
+}
+
+int InitKinds(PyObject* module);
+void ForgetSetter(PyTypeObject* cls);  // which is dead or dying
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_CONVERT_CONVERT_H_

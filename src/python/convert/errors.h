@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exceptions across the boundary, both ways.
+#ifndef TETHER_PYTHON_CONVERT_ERRORS_H_
+#define TETHER_PYTHON_CONVERT_ERRORS_H_
+
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/function.h>
+
+#include <new>
+
+#include "python/wrap/wrapper.h"
+
+namespace tether_py {
+
+// Raises in Python what a failed call left behind. Always returns NULL.
+PyObject* RaiseFromCall(int code);
+// The pending Python exception as an FFI error, which is then raised in this thread's slot.
+void RaiseToCaller();
+// An FFI error for an exception object that is not being raised.
+ffi::Error ErrorFromException(PyObject* exc);
+// The exception that a raised one carries through C++, borrowed, or NULL.
+PyObject* ExceptionIn(TVMFFIObject* error);
+
+// Whether an exception left Python for C++ in this thread and is not known to have ended. A call
+// that succeeds looks here, in three instructions, and then asks SettleDepartures() what C++ keeps.
+__attribute__((tls_model("initial-exec"))) inline thread_local bool any_departed = false;
+// `arriving`: the error that the call ends with, which is not kept.
+void SettleDepartures(TVMFFIObject* arriving = nullptr);
+TVM_FFI_INLINE void AfterSuccess() {
+  if (TVM_FFI_PREDICT_FALSE(any_departed)) SettleDepartures();
+}
+// At a collection: exceptions that C++ alone holds need no frames.
+void ForgetUnusedFrames();
+
+// Runs f, turning C++ exceptions into Python ones.
+template <typename F>
+PyObject* Guarded(F&& f) {
+  try {
+    return f();
+  } catch (const ffi::Error& error) {
+    // Raised below, where the C++ exception has let go of the error: then nobody keeps it.
+    TVMFFIErrorSetRaised(ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(error));
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    return nullptr;
+#ifdef __GLIBCXX__
+  } catch (abi::__forced_unwind&) {  // a thread that ends itself is no exception
+    throw;
+#endif
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, ffi::tether::kUnknownException);
+    return nullptr;
+  }
+  return RaiseFromCall(-1);
+}
+
+int InitErrorType(PyObject* module);
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_CONVERT_ERRORS_H_

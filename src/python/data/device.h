@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices and streams as Python values.
+#ifndef TETHER_PYTHON_DATA_DEVICE_H_
+#define TETHER_PYTHON_DATA_DEVICE_H_
+
+#include "python/convert/convert.h"
+
+namespace tether_py {
+
+int InitDevice(PyObject* module);
+PyObject* FromDevice(DLDevice device);
+bool IsDevice(PyObject* obj);
+bool SetDevice(PyObject* obj, TVMFFIAny* out, Arguments* args);
+// By __dlpack_device__().
+bool SetDeviceProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args);
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_DATA_DEVICE_H_

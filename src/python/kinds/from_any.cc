@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any -> Python.
+#include <tvm/ffi/string.h>
+
+#include "python/base/python_api.h"
+#include "python/convert/convert.h"
+#include "python/convert/errors.h"
+#include "python/data/device.h"
+#include "python/data/dtype.h"
+#include "python/data/tensor.h"
+#include "python/data/text.h"
+#include "python/wrap/notes.h"
+
+namespace tether_py {
+
+using ffi::TypeIndex;
+
+namespace {
+
+// A bytes subclass instance that remembers the FFI object it came from. Takes over `h`.
+PyObject* FromBytes(TVMFFIObject* h) {
+  static PyObject* cached_object_name = PyUnicode_InternFromString("_tvm_ffi_cached_object");
+  static PyObject* bytes_class = PyObject_GetAttrString(core_module, "Bytes");
+  static PyObject* object_class = PyObject_GetAttrString(core_module, "Object");
+  bool loaded = cached_object_name != nullptr && bytes_class != nullptr && object_class != nullptr;
+  Wrapper* w = loaded ? AllocateWrapper(reinterpret_cast<PyTypeObject*>(object_class)) : nullptr;
+  if (w == nullptr) {
+    Engine::DropStrong(h);
+    return nullptr;
+  }
+  // Byte strings are values: their objects are not tied.
+  Engine::Attach(w, h, nullptr);
+  Ref cached = Ref::Steal(AsObject(w));
+  TVMFFIByteArray* bytes = TVMFFIBytesGetByteArrayPtr(h);
+  Ref data =
+      Ref::Steal(PyBytes_FromStringAndSize(bytes->data, static_cast<Py_ssize_t>(bytes->size)));
+  Ref args = data ? Ref::Steal(PyTuple_Pack(1, data.get())) : Ref();
+  if (!args) return nullptr;
+  Ref result = Ref::Steal(
+      PyBytes_Type.tp_new(reinterpret_cast<PyTypeObject*>(bytes_class), args.get(), nullptr));
+  if (!result || PyObject_SetAttr(result.get(), cached_object_name, cached.get()) < 0)
+    return nullptr;
+  return result.release();
+}
+
+PyObject* FromPointer(void* ptr) {
+  PyObject* c_void_p = CVoidP();
+  if (c_void_p == nullptr) return nullptr;
+  if (ptr == nullptr) return PyObject_CallFunction(c_void_p, "O", Py_None);
+  Ref address = Ref::Steal(PyLong_FromVoidPtr(ptr));
+  return address ? PyObject_CallOneArg(c_void_p, address.get()) : nullptr;
+}
+
+// Everything that is not an object. `value` is not consumed.
+PyObject* FromPod(const TVMFFIAny& value) {
+  switch (value.type_index) {
+    case TypeIndex::kTVMFFINone:
+      Py_RETURN_NONE;
+    case TypeIndex::kTVMFFIBool:
+      return PyBool_FromLong(value.v_int64 != 0);
+    case TypeIndex::kTVMFFIInt:
+      return PyLong_FromLongLong(value.v_int64);
+    case TypeIndex::kTVMFFIFloat:
+      return PyFloat_FromDouble(value.v_float64);
+    case TypeIndex::kTVMFFISmallStr:
+      return PyUnicode_DecodeUTF8(value.v_bytes, value.small_str_len, nullptr);
+    case TypeIndex::kTVMFFISmallBytes:
+      return PyBytes_FromStringAndSize(value.v_bytes, value.small_str_len);
+    case TypeIndex::kTVMFFIOpaquePtr:
+      return FromPointer(value.v_ptr);
+    case TypeIndex::kTVMFFIDataType:
+      return FromDataType(value.v_dtype);
+    case TypeIndex::kTVMFFIDevice:
+      return FromDevice(value.v_device);
+    case TypeIndex::kTVMFFIDLTensorPtr:
+      return FromTensorView(static_cast<DLTensor*>(value.v_ptr));
+    case TypeIndex::kTVMFFIRawStr:
+      return PyErr_Format(PyExc_ValueError, "Return value cannot be RawStr");
+    case TypeIndex::kTVMFFIByteArrayPtr:
+      return PyErr_Format(PyExc_ValueError, "Return value cannot be ByteArrayPtr");
+    case TypeIndex::kTVMFFIObjectRValueRef:
+      return PyErr_Format(PyExc_ValueError, "Return value cannot be ObjectRValueRef");
+    default:
+      return PyErr_Format(PyExc_ValueError, "Unhandled type index %d", value.type_index);
+  }
+}
+
+PyObject* FromOpaque(TVMFFIObject* h) {
+  return Py_NewRef(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(h)->handle));
+}
+
+// A container of a call with framework tensors keeps handing out such tensors.
+PyObject* Tagged(PyObject* obj, const DLPackExchangeAPI* api) {
+  if (TVM_FFI_PREDICT_FALSE(api != nullptr) && obj != nullptr &&
+      PyObject_TypeCheck(obj, types.container)) {
+    Notes::Set(obj, api);
+  }
+  return obj;
+}
+
+}  // namespace
+
+PyObject* FromOwnedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api) {
+  if (value.type_index < TypeIndex::kTVMFFIStaticObjectBegin) return FromPod(value);
+  TVMFFIObject* h = value.v_obj;
+  switch (h->type_index) {
+    case TypeIndex::kTVMFFIStr:
+      return FromText(h);
+    case TypeIndex::kTVMFFIBytes:
+      return FromBytes(h);
+    case TypeIndex::kTVMFFIOpaquePyObject: {
+      PyObject* obj = FromOpaque(h);
+      Engine::DropStrong(h);
+      return obj;
+    }
+    case TypeIndex::kTVMFFIShape:
+      return FromShape(h);
+    case TypeIndex::kTVMFFITensor:
+      return FromTensor(h, api);
+    default:
+      return Tagged(WrapOwned(h), api);
+  }
+}
+
+PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api) {
+  if (value.type_index < TypeIndex::kTVMFFIStaticObjectBegin) {
+    switch (value.type_index) {
+      case TypeIndex::kTVMFFIRawStr:
+        return PyUnicode_FromString(value.v_c_str);
+      case TypeIndex::kTVMFFIByteArrayPtr: {
+        auto* bytes = static_cast<TVMFFIByteArray*>(value.v_ptr);
+        return PyBytes_FromStringAndSize(bytes->data, static_cast<Py_ssize_t>(bytes->size));
+      }
+      case TypeIndex::kTVMFFIObjectRValueRef: {
+        auto** slot = static_cast<TVMFFIObject**>(value.v_ptr);
+        TVMFFIAny moved;
+        if (*slot == nullptr) return PyErr_Format(PyExc_ValueError, "RValueRef already moved");
+        tie::StoreObject(*slot, &moved);
+        *slot = nullptr;
+        return FromOwnedAny(moved, api);
+      }
+      default:
+        return FromPod(value);
+    }
+  }
+  TVMFFIObject* h = value.v_obj;
+  switch (h->type_index) {
+    case TypeIndex::kTVMFFIStr:
+      Engine::AddStrong(h);
+      return FromText(h);
+    case TypeIndex::kTVMFFIBytes:
+      Engine::AddStrong(h);
+      return FromBytes(h);
+    case TypeIndex::kTVMFFIOpaquePyObject:
+      return FromOpaque(h);
+    case TypeIndex::kTVMFFIShape:
+      Engine::AddStrong(h);
+      return FromShape(h);
+    case TypeIndex::kTVMFFITensor:
+      if (api == nullptr) return WrapBorrowed(h);
+      Engine::AddStrong(h);
+      return FromTensor(h, api);
+    default:
+      return Tagged(WrapBorrowed(h), api);
+  }
+}
+
+}  // namespace tether_py

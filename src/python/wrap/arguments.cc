@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/wrap/arguments.h"
+
+#include "core/stack_room.h"
+#include "python/wrap/upper_layers.h"
+
+namespace tether_py {
+
+using ffi::TypeIndex;
+
+namespace {
+
+bool Recycle(TVMFFIObject* h) {
+  return !kFreeThreaded && h->type_index == TypeIndex::kTVMFFIFunction &&
+         upper_layers.recycle_callback(h);
+}
+
+}  // namespace
+
+void Arguments::LetGo() {
+  if (TVM_FFI_PREDICT_TRUE(PyErr_Occurred() == nullptr)) return LetGoOfAll();
+  ErrorAside failure_of_the_call;
+  LetGoOfAll();
+}
+
+void Arguments::LetGoOfRest() {
+  delete rest_;
+  rest_ = nullptr;
+}
+
+Arguments::Rest::~Rest() {
+  for (TVMFFIObject* value : values) Engine::DropStrong(value);
+  for (std::unique_ptr<Moved>& it : moved) {
+    if (it->object == nullptr) continue;
+    Wrapper* w = AsWrapper(it->wrapper.get());
+    CriticalSection section(AsObject(w));
+    if (w->handle.load(std::memory_order_relaxed) == tie::kEmpty) {
+      Engine::Attach(w, it->object, Engine::FindSlot(it->object));
+    } else {
+      Engine::DropStrong(it->object);  // the wrapper was given another object meanwhile
+    }
+  }
+  PyMem_Free(data);
+}
+
+bool Arguments::ReserveMore(Py_ssize_t n) {
+  if (n > INT32_MAX) {
+    PyErr_SetString(PyExc_OverflowError, "too many arguments");
+    return false;
+  }
+  auto* data = static_cast<TVMFFIAny*>(PyMem_Malloc(static_cast<size_t>(n) * sizeof(TVMFFIAny)));
+  if (data == nullptr) {
+    PyErr_NoMemory();
+    return false;
+  }
+  data_ = MutableRest()->data = data;  // called before anything is added
+  capacity_ = static_cast<int32_t>(n);
+  return true;
+}
+
+void Arguments::KeepMore(TVMFFIObject* owned) { MutableRest()->values.push_back(owned); }
+
+void Arguments::Keep(Ref obj) { MutableRest()->objects.push_back(std::move(obj)); }
+
+TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
+  TVMFFIObject* h;
+  {
+    CriticalSection section(AsObject(w));
+    h = TakeHandle(w);
+  }
+  if (h == nullptr) {
+    SetNoHandleError(w);
+    return nullptr;
+  }
+  std::vector<std::unique_ptr<Moved>>& moved = MutableRest()->moved;
+  moved.push_back(std::make_unique<Moved>(Moved{h, Ref::Borrow(AsObject(w))}));
+  return &moved.back()->object;
+}
+
+// ---- calls in progress ----
+
+// The first call for which f(call) is true, or NULL. Not while the interpreter ends: threads that
+// it ended left their calls on the list, whose memory is gone.
+template <typename F>
+CallArguments* CallArguments::Find(F&& f) {
+  CallArguments* call = innermost_;
+  while (call != nullptr && !f(call)) call = call->outer_;
+  return call;
+}
+
+bool CallArguments::Borrows(TVMFFIObject* h) const {
+  for (int32_t i = 0; i < size_; ++i) {
+    const TVMFFIAny& arg = data_[i];
+    if (arg.type_index >= TypeIndex::kTVMFFIStaticObjectBegin && arg.v_obj == h) return true;
+  }
+  return false;
+}
+
+void CallArguments::LeaveFromWithin() {
+  if (IsFinalizing()) return;
+  CallArguments* inner = Find([this](CallArguments* call) { return call->outer_ == this; });
+  if (inner != nullptr) inner->outer_ = outer_;
+}
+
+void CallArguments::HoldForAll(TVMFFIObject* h) {
+  if (IsFinalizing()) return;
+  Find([h](CallArguments* call) {
+    if (call->Borrows(h)) call->Hold(h);
+    return false;
+  });
+}
+
+bool CallArguments::IsAnyBorrowing(TVMFFIObject* h) {
+  return IsFinalizing() || Find([h](CallArguments* call) { return call->Borrows(h); }) != nullptr;
+}
+
+bool CallArguments::IsAnyElsewhere() {
+  if (kFreeThreaded) return num_detached_.Get() != num_own_detached_;
+  PyThreadState* here = PyThreadState_Get();
+  return IsFinalizing() ||
+         Find([here](CallArguments* call) {
+           return call->is_detached_ != 0 && call->thread_.load(std::memory_order_relaxed) != here;
+         }) != nullptr;
+}
+
+// Threads that a fork leaves behind leave their calls on the list, and their stacks are used again.
+void CallArguments::ForgetOtherThreads() {
+  ffi::tether::StackBounds stack = ffi::tether::FindStackBounds();
+  CallArguments** link = &innermost_;
+  while (CallArguments* call = *link) {
+    bool is_mine = reinterpret_cast<uintptr_t>(call) - stack.lowest < stack.size;
+    if (is_mine) {
+      link = &call->outer_;
+    } else {
+      *link = call->outer_;
+    }
+  }
+}
+
+void Arguments::LetGoOfAll() {
+  size_ = 0;  // what dies may run code that moves an argument; nothing is added here any more
+  while (num_kept_ > 0) {
+    TVMFFIObject* h = kept_[--num_kept_];
+    if (h != nullptr && !Recycle(h)) Engine::DropStrong(h);
+  }
+  if (TVM_FFI_PREDICT_FALSE(rest_ != nullptr)) LetGoOfRest();
+}
+
+}  // namespace tether_py

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of calls, what they keep alive, and the list of calls in flight.
+#ifndef TETHER_PYTHON_WRAP_ARGUMENTS_H_
+#define TETHER_PYTHON_WRAP_ARGUMENTS_H_
+
+#include <tvm/ffi/extra/c_env_api.h>
+
+#include <memory>
+#include <vector>
+
+#include "python/wrap/wrapper.h"
+
+namespace tether_py {
+
+// What the arguments of a call say about where it works: the framework whose tensors came in, and
+// the stream that is current for the first device that is not the CPU.
+struct CallContext {
+  const DLPackExchangeAPI* api;
+  int32_t device_type;  // -1: none
+  int32_t device_id;
+  void* stream;
+
+  void SetStream(DLDevice device, void* current) {
+    device_type = device.device_type;
+    device_id = device.device_id;
+    stream = current;
+  }
+  void FillGapsFrom(const CallContext& other) {
+    if (api == nullptr) api = other.api;
+    if (device_type == -1) {
+      device_type = other.device_type;
+      device_id = other.device_id;
+      stream = other.stream;
+    }
+  }
+};
+
+// Arguments of one call as borrowed values, and what must live until it returns. One of the two
+// classes that derive from it.
+class Arguments {
+ public:
+  Arguments() = default;
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  // False with an error set.
+  bool Reserve(Py_ssize_t n) { return TVM_FFI_PREDICT_TRUE(n <= capacity_) || ReserveMore(n); }
+  // Both in convert/convert.h.
+  bool Add(PyObject* arg);
+  bool AddAll(PyObject* const* args, Py_ssize_t n);
+  void AddPointer(void* pointer) {
+    TVMFFIAny* out = &data_[size_++];
+    out->type_index = ffi::TypeIndex::kTVMFFIOpaquePtr;
+    out->zero_padding = 0;
+    out->v_ptr = pointer;
+  }
+  TVMFFIAny* data() { return data_; }
+  int32_t size() const { return size_; }
+
+  // NULL when no argument was a tensor or held one, which is nearly always.
+  CallContext* context() { return context_; }
+  CallContext* MutableContext() {
+    if (context_ == nullptr) {
+      context_storage_ = CallContext{nullptr, -1, 0, nullptr};
+      context_ = &context_storage_;
+    }
+    return context_;
+  }
+
+  // For conversions: keep a value or a Python object until the call is over.
+  void Keep(TVMFFIObject* owned) {
+    if (TVM_FFI_PREDICT_FALSE(num_kept_ == kInlineKept)) return KeepMore(owned);
+    kept_[num_kept_++] = owned;
+  }
+  void Keep(const TVMFFIAny& owned) {
+    if (owned.type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin) Keep(owned.v_obj);
+  }
+  void Keep(Ref obj);
+  void Hold(TVMFFIObject* h) {
+    Engine::AddStrong(h);
+    Keep(h);
+  }
+  // A slot the callee may take `w`'s object from; what it leaves goes back to `w`. NULL with an
+  // error set.
+  TVMFFIObject** MoveOut(Wrapper* w);
+
+ protected:
+  ~Arguments() = default;
+  struct Moved {
+    TVMFFIObject* object;
+    Ref wrapper;
+  };
+  // What few calls have.
+  struct Rest {
+    TVMFFIAny* data = nullptr;  // of more arguments than there is room for in here
+    std::vector<TVMFFIObject*> values;
+    std::vector<Ref> objects;
+    std::vector<std::unique_ptr<Moved>> moved;
+    ~Rest();
+  };
+  bool HoldsSomething() const { return num_kept_ != 0; }
+  Rest* MutableRest() {
+    if (rest_ == nullptr) rest_ = new Rest();
+    if (num_kept_ == 0) Keep(static_cast<TVMFFIObject*>(nullptr));  // says that there is something
+    return rest_;
+  }
+  bool ReserveMore(Py_ssize_t n);
+  void KeepMore(TVMFFIObject* owned);
+  void LetGo();
+  void LetGoOfAll();
+  void LetGoOfRest();
+
+  // Small, because nested lists have one of these on the stack for every level.
+  static constexpr int32_t kInline = 8;
+  static constexpr int32_t kInlineKept = 4;
+  TVMFFIAny inline_[kInline];
+  TVMFFIAny* data_ = inline_;
+  int32_t capacity_ = kInline;
+  int32_t size_ = 0;
+  int32_t num_kept_ = 0;
+  int32_t is_detached_ = 0;  // of a call that has let go of the GIL
+  Rest* rest_ = nullptr;
+  CallContext* context_ = nullptr;
+  TVMFFIObject* kept_[kInlineKept];
+  CallContext context_storage_;
+};
+
+// Of a conversion outside of a call, whose result is owned before any other Python code may run.
+class Conversion final : public Arguments {
+ public:
+  ~Conversion() {
+    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGo();
+  }
+};
+
+// Of a call; see "where user code may run" (wrapper.h). The list of calls is in here, on the stacks
+// of their threads: calls end in the order of a stack, but for those of other threads. With the GIL
+// only.
+class CallArguments final : public Arguments {
+ public:
+  CallArguments() {
+    if (kFreeThreaded) return;
+    outer_ = innermost_;
+    innermost_ = this;
+  }
+  ~CallArguments() {
+    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGo();
+    if (kFreeThreaded) return;
+    if (TVM_FFI_PREDICT_TRUE(innermost_ == this)) {
+      innermost_ = outer_;
+    } else {
+      LeaveFromWithin();
+    }
+  }
+  // At once, where the call has succeeded: no exception is pending, and this thread is attached.
+  void LetGoAfterSuccess() {
+    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGoOfAll();
+  }
+
+  // While the call has let go of the GIL. Its thread is known only then.
+  void BeginDetached() {
+    if (kFreeThreaded) return CountDetached(1);
+    thread_.store(nullptr, std::memory_order_relaxed);
+    is_detached_ = 1;
+  }
+  void SetThread(PyThreadState* thread) { thread_.store(thread, std::memory_order_relaxed); }
+  void EndDetached() {
+    if (kFreeThreaded) return CountDetached(-1);
+    is_detached_ = 0;
+  }
+  // Whether another thread is in a call without the GIL. Those of this one wait for the callback
+  // that runs here.
+  static bool IsAnyElsewhere();
+  // Whether a call has h as an argument.
+  static bool IsAnyBorrowing(TVMFFIObject* h);
+  // Gives those calls a reference.
+  static void HoldForAll(TVMFFIObject* h);
+  static void ForgetOtherThreads();
+
+ private:
+  template <typename F>
+  static CallArguments* Find(F&& f);
+  bool Borrows(TVMFFIObject* h) const;
+  void LeaveFromWithin();
+
+  static inline CallArguments* innermost_ = nullptr;
+  // Without the GIL: how many there are, and how many of them are this thread's.
+  static inline SharedCount num_detached_;
+  static inline thread_local int64_t num_own_detached_ = 0;
+  static void CountDetached(int64_t n) {
+    num_own_detached_ += n;
+    num_detached_.Add(n);
+  }
+  CallArguments* outer_;
+  std::atomic<PyThreadState*> thread_;
+};
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_WRAP_ARGUMENTS_H_

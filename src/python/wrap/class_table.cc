@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/wrap/class_table.h"
+
+#include <mutex>
+
+#include "python/wrap/upper_layers.h"
+#include "python/wrap/wrapper.h"
+
+namespace tether_py {
+
+namespace {
+
+ShortLock class_table_lock;
+PyObject* fallback_hook = nullptr;
+std::atomic<PyTypeObject*> first_classes[128];
+const ClassTable first_class_table{128, first_classes};
+
+}  // namespace
+
+std::atomic<const ClassTable*> class_table{&first_class_table};
+
+namespace {
+
+// The place of an index. With the lock held.
+std::atomic<PyTypeObject*>* ClassPlace(size_t i) {
+  const ClassTable* old = class_table.load(std::memory_order_relaxed);
+  size_t old_size = old->size;
+  if (i < old_size) return &old->classes[i];
+  size_t size = old_size;
+  while (size <= i) size *= 2;
+  auto* grown = new ClassTable{size, new std::atomic<PyTypeObject*>[size]()};
+  for (size_t k = 0; k < old_size; ++k) {
+    grown->classes[k].store(old->classes[k].load(std::memory_order_relaxed),
+                            std::memory_order_relaxed);
+  }
+  class_table.store(grown, std::memory_order_release);
+  return &grown->classes[i];
+}
+
+}  // namespace
+
+namespace {
+
+// The class that was there before, owned.
+Ref ReplaceClassOfIndex(int32_t type_index, PyTypeObject* cls) {
+  Py_XINCREF(cls);
+  std::lock_guard<ShortLock> guard(class_table_lock);
+  std::atomic<PyTypeObject*>* place = ClassPlace(static_cast<size_t>(type_index));
+  PyTypeObject* old = place->exchange(cls, std::memory_order_acq_rel);
+  return Ref::Steal(reinterpret_cast<PyObject*>(old));
+}
+
+}  // namespace
+
+void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined) {
+  if (cls != nullptr) {
+    std::lock_guard<ShortLock> guard(class_table_lock);
+    InstallDealloc(cls);
+    upper_layers.install_field_access(cls, is_python_defined);
+  }
+  Ref old = ReplaceClassOfIndex(type_index, cls);
+  // Without the GIL another thread may have just read it: a class that was replaced stays.
+  if (kFreeThreaded) old.release();
+}
+
+PyTypeObject* MakeClassOfIndex(int32_t type_index) {
+  if (fallback_hook == nullptr) return types.object;
+  Ref made = Ref::Steal(PyObject_CallFunction(fallback_hook, "i", type_index));
+  if (!made) return nullptr;
+  if (!PyType_Check(made.get()) ||
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(made.get()), types.object)) {
+    PyErr_Format(PyExc_TypeError, "the class for type index %d must derive from CObject, got %R",
+                 type_index, made.get());
+    return nullptr;
+  }
+  SetClassOfIndex(type_index, reinterpret_cast<PyTypeObject*>(made.get()));
+  return FindClassOfIndex(type_index);
+}
+
+namespace {
+
+PyObject* SetFallbackHook(PyObject*, PyObject* hook) {
+  Py_XSETREF(fallback_hook, Py_NewRef(hook));
+  Py_RETURN_NONE;
+}
+
+// The third argument says of a class that its type is defined in Python; of None, that nobody can
+// have looked at the class that was there.
+PyObject* PySetClassOfIndex(PyObject*, PyObject* args) {
+  int index;
+  PyObject* cls;
+  int flag = 0;
+  if (!PyArg_ParseTuple(args, "iO|p", &index, &cls, &flag)) return nullptr;
+  if (index < 0) return PyErr_Format(PyExc_ValueError, "invalid type index %d", index);
+  if (cls == Py_None) {
+    if (flag != 0) {
+      ReplaceClassOfIndex(index, nullptr);
+    } else {
+      SetClassOfIndex(index, nullptr);
+    }
+    Py_RETURN_NONE;
+  }
+  // Any other class may be registered for a type, but only wrappers can be handed out.
+  if (PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), types.object)) {
+    SetClassOfIndex(index, reinterpret_cast<PyTypeObject*>(cls), flag != 0);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* PyClassOfIndex(PyObject*, PyObject* arg) {
+  long index = PyLong_AsLong(arg);
+  if (index == -1 && PyErr_Occurred()) return nullptr;
+  PyTypeObject* cls = FindClassOfIndex(static_cast<int32_t>(index));
+  if (cls == nullptr) Py_RETURN_NONE;
+  return Py_NewRef(reinterpret_cast<PyObject*>(cls));
+}
+
+PyMethodDef functions[] = {{"_set_fallback_hook", SetFallbackHook, METH_O, nullptr},
+                           {"_set_class_of_index", PySetClassOfIndex, METH_VARARGS, nullptr},
+                           {"_class_of_index", PyClassOfIndex, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+int InitClassTable(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace tether_py

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Python class of each C++ type.
+#ifndef TETHER_PYTHON_WRAP_CLASS_TABLE_H_
+#define TETHER_PYTHON_WRAP_CLASS_TABLE_H_
+
+#include <tvm/ffi/base_details.h>
+
+#include "python/base/compat.h"
+
+namespace tether_py {
+
+// The class objects of a type are given, made on first sight when there is none. New types are
+// looked up through the hook. Borrowed; NULL with an error set.
+PyTypeObject* MakeClassOfIndex(int32_t type_index);
+void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined = false);
+
+// Read without a lock. It grows by copying, and an old table stays for readers that still have it:
+// as sizes double, all of them together are no bigger than the last.
+struct ClassTable {
+  size_t size;
+  std::atomic<PyTypeObject*>* classes;
+};
+extern std::atomic<const ClassTable*> class_table;
+
+// NULL without error when there is none.
+inline PyTypeObject* FindClassOfIndex(int32_t type_index) {
+  const ClassTable* table = class_table.load(std::memory_order_acquire);
+  if (static_cast<size_t>(type_index) >= table->size) return nullptr;  // negative ones too
+  return table->classes[type_index].load(std::memory_order_acquire);
+}
+inline PyTypeObject* ClassOfIndex(int32_t type_index) {
+  PyTypeObject* cls = FindClassOfIndex(type_index);
+  return TVM_FFI_PREDICT_TRUE(cls != nullptr) ? cls : MakeClassOfIndex(type_index);
+}
+
+int InitClassTable(PyObject* module);
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_WRAP_CLASS_TABLE_H_

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the garbage collector is told about wrappers (collector.cc).
+#ifndef TETHER_PYTHON_WRAP_COLLECTOR_H_
+#define TETHER_PYTHON_WRAP_COLLECTOR_H_
+
+#include "python/wrap/wrapper.h"
+
+namespace tether_py {
+
+int TraverseWrapper(PyObject* self, visitproc visit, void* arg);
+// Debug builds: the collector is done with counting, and may count again.
+void EndCounting();
+// The collection that dormant wrappers call for. Where Python code may run; with the GIL only.
+void CollectNow();
+
+// Whether the collector sees that a function keeps the module it comes from.
+bool KeepsItsModule(TVMFFIObject* function);
+
+// From the collector: the wrapper is garbage, and so is its object.
+void BreakRing(PyObject* self);
+bool LearnCollector();  // at import: false with an error set
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_WRAP_COLLECTOR_H_

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What few wrappers have.
+#ifndef TETHER_PYTHON_WRAP_NOTES_H_
+#define TETHER_PYTHON_WRAP_NOTES_H_
+
+#include <tvm/ffi/base_details.h>
+
+#include "python/base/compat.h"
+
+namespace tether_py {
+
+// A pointer about a wrapper: for a container the framework whose tensors it hands out, for a tensor
+// that C++ lends to a callback that tensor. Kept beside the wrappers, so that all of them are
+// small.
+class Notes {
+ public:
+  template <typename T>
+  static T* Get(PyObject* wrapper) {
+    bool are_any = count_.load(std::memory_order_relaxed) != 0;
+    return TVM_FFI_PREDICT_FALSE(are_any) ? static_cast<T*>(Find(wrapper)) : nullptr;
+  }
+  static void Set(PyObject* wrapper, const void* note);
+  static void Forget(PyObject* wrapper) {
+    if (TVM_FFI_PREDICT_FALSE(count_.load(std::memory_order_relaxed) != 0)) Erase(wrapper);
+  }
+
+ private:
+  static void* Find(PyObject* wrapper);
+  static void Erase(PyObject* wrapper);
+  static inline std::atomic<size_t> count_{0};
+};
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_WRAP_NOTES_H_

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this layer asks of the layers above it. module.cc, which knows all of them, fills it in.
+#ifndef TETHER_PYTHON_WRAP_UPPER_LAYERS_H_
+#define TETHER_PYTHON_WRAP_UPPER_LAYERS_H_
+
+#include "python/wrap/wrapper.h"
+
+namespace tether_py {
+
+struct UpperLayers {
+  // call/: a new wrapper of a function is ready to be called.
+  void (*init_function)(FunctionWrapper* w);
+  // call/: the method __init_handle_by_constructor__.
+  PyObject* (*init_handle_by_constructor)(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
+  // call/: a callback that nobody has any more is kept for the next one; false if it is not.
+  bool (*recycle_callback)(TVMFFIObject* function);
+  // call/: the Python callable inside a function of this frontend, borrowed, or NULL.
+  PyObject* (*callable_of)(TVMFFIObject* function);
+  // data/: the Python object whose memory a tensor shows and keeps, borrowed, or NULL.
+  PyObject* (*memory_owner_of)(TVMFFIObject* tensor);
+  // data/: attributes of a new class of wrappers are looked up among its fields.
+  void (*install_field_access)(PyTypeObject* cls, bool is_python_defined);
+  // convert/: the exception that a raised error carries through C++, borrowed, or NULL.
+  PyObject* (*exception_in)(TVMFFIObject* error);
+  // convert/: at a collection, exceptions that C++ alone holds need no frames.
+  void (*forget_unused_frames)();
+  // Caches keyed by a class (class_watch.h): `cls` is dead or dying.
+  static constexpr size_t kNumCaches = 3;
+  void (*forget_class[kNumCaches])(PyTypeObject* cls);
+};
+extern const UpperLayers upper_layers;
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_WRAP_UPPER_LAYERS_H_
