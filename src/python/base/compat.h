@@ -278,13 +278,19 @@ class UnwindStop {
 // Ends a thread that has no business in the interpreter any more. Does not return then.
 void StopIfFinalizing();
 
-// PyEval_RestoreThread. Without the GIL, CPython 3.13 may let a thread in that came while it
-// stopped all threads for the last time, and frees the state of threads that are about to come.
+// At exit, free-threaded CPython 3.13 frees the states of threads that are just leaving or about to
+// come, and may let a thread in that came while it stopped all threads for the last time.
+inline constexpr bool kFreesStatesInUse = kFreeThreaded && PY_VERSION_HEX < 0x030E0000;
+
+// PyEval_SaveThread and PyEval_RestoreThread.
+PyThreadState* SaveThreadGuarded();
+inline PyThreadState* SaveThread() {
+  return kFreesStatesInUse ? SaveThreadGuarded() : PyEval_SaveThread();
+}
 inline void RestoreThread(PyThreadState* state) {
-  constexpr bool kChecks = kFreeThreaded && PY_VERSION_HEX < 0x030E0000;
-  if (kChecks) StopIfFinalizing();
+  if (kFreesStatesInUse) StopIfFinalizing();
   PyEval_RestoreThread(state);
-  if (kChecks) StopIfFinalizing();
+  if (kFreesStatesInUse) StopIfFinalizing();
 }
 
 // Gives a detached thread the GIL. False while the interpreter shuts down.

@@ -11,6 +11,7 @@
 // names a personality routine; the linker gives this library the one below (--wrap in
 // CMakeLists.txt), so an ordinary call pays nothing. Frames of others, further out, are not reached
 // because every function through which C++ enters Python has an UnwindStop (compat.h).
+#include <tvm/ffi/base_details.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -38,7 +39,55 @@ void AwaitEnteringThreads(PyObject*) {
 #endif
 }
 
+// ---- a thread state that is freed while its thread lets go of it (kFreesStatesInUse)
+//
+// The state is cleared before it is freed, and with it a capsule in its dict: there the thread that
+// frees it waits until its owner is out. That the owner was on its way out is visible by then,
+// because it said so before it gave its state up.
+
+struct Leaving {
+  std::atomic<bool> now{false};
+};
+thread_local Leaving* leaving = nullptr;
+
+void AwaitLeavingThread(PyObject* capsule) {
+  auto* cell = static_cast<Leaving*>(PyCapsule_GetPointer(capsule, nullptr));
+  if (cell == leaving) {  // the thread ends by itself
+    leaving = nullptr;
+    delete cell;
+    return;
+  }
+  // Not for ever: somebody may have stopped the thread. The cell is left to it.
+  constexpr int kPatience = 10000;
+  for (int i = 0; i < kPatience && cell->now.load(std::memory_order_acquire); ++i) usleep(100);
+}
+
+// No error is left behind: without a cell the thread is only not waited for.
+void MakeLeavingCell() {
+  PyObject* dict = PyThreadState_GetDict();
+  if (dict == nullptr) return;
+  ErrorAside pending;
+  auto* cell = new Leaving();
+  Ref capsule = Ref::Steal(PyCapsule_New(cell, nullptr, AwaitLeavingThread));
+  if (!capsule) {
+    delete cell;
+    PyErr_Clear();
+    return;
+  }
+  leaving = cell;
+  if (PyDict_SetItemString(dict, "tvm_ffi.core", capsule.get()) < 0) PyErr_Clear();
+}
+
 }  // namespace
+
+PyThreadState* SaveThreadGuarded() {
+  if (TVM_FFI_PREDICT_FALSE(leaving == nullptr)) MakeLeavingCell();
+  Leaving* cell = leaving;
+  if (cell != nullptr) cell->now.store(true, std::memory_order_relaxed);
+  PyThreadState* state = PyEval_SaveThread();
+  if (cell != nullptr) cell->now.store(false, std::memory_order_release);
+  return state;
+}
 
 void StopIfFinalizing() {
   if (IsFinalizing()) StopForGood();

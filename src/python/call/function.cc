@@ -234,7 +234,7 @@ namespace {
 int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
   UnwindStop stop;
   args->BeginDetached();
-  PyThreadState* state = PyEval_SaveThread();
+  PyThreadState* state = SaveThread();
   args->SetThread(state);
   int code = CallDirectly(func, args, result);
   RestoreThread(state);

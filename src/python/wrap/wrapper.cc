@@ -65,9 +65,9 @@ bool Runtime::RequestDrain() { return Py_AddPendingCall(DrainFromPendingCall, nu
 
 void Runtime::Pause(int attempt) {
   // Detached, so that a stop-the-world request does not wait for this thread.
-  Py_BEGIN_ALLOW_THREADS;
+  PyThreadState* state = SaveThread();
   if (attempt > 16) usleep(attempt < 100 ? 1 : 50);
-  Py_END_ALLOW_THREADS;
+  RestoreThread(state);
 }
 
 // A dormant wrapper that has no state, and whose object cannot be part of a ring, costs the
