@@ -30,6 +30,22 @@ namespace tether_py {
 namespace ffi = tvm::ffi;
 namespace tie = tvm::ffi::tether;
 
+// What the two fields mean in each state. W is the wrapper, H its C++ object.
+// clang-format off
+//
+//   state     who holds whom          handle (tie/tie_word.h)   weakrefs                 tracked by gc
+//   empty     nobody                  kEmpty                    list of weak references  yes
+//   active    W holds H               H                         list of weak references  yes
+//   dormant   H holds W               H | kDormant              list of weak references  see below
+//   hidden    H holds W (dormant)     H | kDormant              index in a list          no
+//   gone      nobody, H has died      kGone, or a link of the   list of weak references  yes
+//                                     reclaim list
+//
+// clang-format on
+// A dormant wrapper is untracked when neither it nor H can be part of a ring. One that was part of
+// a collection, could be part of a ring and has no weak references is hidden: only full collections
+// look at it. `weakrefs` is then its place, counted from 1, in the collector's list (collector.cc);
+// Unhide() puts things right before anybody else looks at the field. With the GIL only.
 struct Wrapper {
   PyObject_HEAD tie::Handle handle;
   PyObject* weakrefs;
@@ -40,9 +56,9 @@ struct FunctionWrapper {
   Wrapper base;
   PyObject* dict;
   vectorcallfunc vectorcall;
-  std::vector<TVMFFIObject*>* parked;  // see TakeHandle
-  bool release_gil;
-  bool walks;  // see CallKeepingGIL
+  std::vector<TVMFFIObject*>* parked;  // functions that left this wrapper (TakeHandle), or NULL
+  bool release_gil;                    // other Python threads run during a call
+  bool walks;                          // locks its arguments itself (CallKeepingGIL)
 };
 
 inline Wrapper* AsWrapper(PyObject* obj) { return reinterpret_cast<Wrapper*>(obj); }
@@ -230,6 +246,22 @@ inline uintptr_t PeekHandle(Wrapper* w) {
   return reinterpret_cast<uintptr_t>(h);
 }
 
+// ---- shared variables of this folder, and what protects them ----
+//
+//   types, core_module, upper_layers   written at import, read only afterwards
+//   counters.dormant, class_counts     one cell per thread; plain with the GIL
+//   class_table                        read without a lock; a table that grew stays for its
+//   readers;
+//                                      written with class_table_lock
+//   Runtime::collecting, guarding      written by the collecting thread; without the GIL all others
+//                                      are stopped, or read them as atomics
+//   dormant_limit, hides_at_once       the GIL; not used without it
+//   pending_releases                   a lock-free list; any thread pushes, an attached one empties
+//   it note_table, watches, guards, known_fields                       a ShortLock each; no Python
+//   code runs while it is held collection, hidden                 the GIL; without it, the
+//   collecting thread alone the list of calls (CallArguments)  the GIL; not used without it
+//   can_be_emptied                     atomics; every thread finds the same answer
+//
 // ---- where user code may run ----
 //
 // Python code may run nearly anywhere: where an argument is converted, in hooks and callbacks of a
