@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small blocks for objects, kept per thread and size after release: an allocation and its release
-// are then a pop and a push on a list no other thread sees.
+// Memory of objects: malloc, with the small blocks that a thread has freed kept for its next ones.
 //
-//   void* block = BlockCache::Allocate(bytes);   // throws std::bad_alloc; 16-byte aligned
+//   void* block = BlockCache::Allocate(bytes);   // NULL when there is no memory; 16-byte aligned
 //   BlockCache::Release(block);
 //
-// A block remembers its size class in its first word, which its user must leave alone. Any thread
-// may release a block; it then stays with that thread. Lists are short, so what a program has freed
-// goes back to malloc. TVM_FFI_BLOCK_CACHE=0 in the environment, and sanitizers, turn the lists
-// off: every release then is a free that a memory checker can see.
+// A pair of malloc and free costs about as much as everything else that a small object goes
+// through. A block goes to the list of the thread that releases it, so there is nothing to lock.
+// Lists are short: what a program has freed goes back to malloc. TVM_FFI_BLOCK_CACHE=0 or
+// PYTHONMALLOC=malloc in the environment, and sanitizers, turn the lists off: every release then is
+// a free that a memory checker can see. Every library that includes this has lists of its own.
 #ifndef TETHER_CORE_BLOCK_CACHE_H_
 #define TETHER_CORE_BLOCK_CACHE_H_
 
@@ -20,6 +20,12 @@
 #include <cstring>
 #include <new>
 
+#ifdef __APPLE__
+#include <malloc/malloc.h>
+#else
+#include <malloc.h>
+#endif
+
 namespace tvm {
 namespace ffi {
 namespace tether {
@@ -27,52 +33,52 @@ namespace tether {
 class BlockCache {
  public:
   static void* Allocate(size_t bytes) {
-    size_t size_class = (bytes + kGranule - 1) / kGranule;
+    size_t bin = (bytes + kGrain - 1) / kGrain;
+    if (bin >= kBins) return std::malloc(bytes);
     Lists* lists = lists_;
-    if (TVM_FFI_PREDICT_TRUE(size_class < kClasses && lists != nullptr)) {
-      if (Block* block = lists->head[size_class]) {
-        lists->head[size_class] = block->next;
-        --lists->count[size_class];
+    if (TVM_FFI_PREDICT_TRUE(lists != nullptr)) {
+      if (Block* block = lists->first[bin]) {
+        lists->first[bin] = block->next;
+        --lists->length[bin];
         return block;
       }
     }
-    return AllocateSlow(bytes, size_class);
+    return std::malloc(bin * kGrain);
   }
 
   static void Release(void* ptr) {
-    auto* block = static_cast<Block*>(ptr);
-    size_t size_class = block->size_class;
+    // At least what was asked for, so the block serves every request of its bin.
+    size_t bin = UsableSize(ptr) / kGrain;
     Lists* lists = lists_;
-    if (TVM_FFI_PREDICT_TRUE(lists != nullptr && size_class < kClasses &&
-                             lists->count[size_class] < kMaxKept)) {
-      block->next = lists->head[size_class];
-      lists->head[size_class] = block;
-      ++lists->count[size_class];
-      return;
+    if (bin >= kBins || lists == nullptr || lists->length[bin] >= lists->max_length) {
+      return ReleaseSlow(ptr);
     }
-    std::free(block);
+    auto* block = static_cast<Block*>(ptr);
+    block->next = lists->first[bin];
+    lists->first[bin] = block;
+    ++lists->length[bin];
   }
 
  private:
-  static constexpr size_t kGranule = 16;
-  static constexpr size_t kClasses = 33;  // blocks of up to 512 bytes
-  static constexpr uint16_t kMaxKept = 32;
+  static constexpr size_t kGrain = 16;
+  static constexpr size_t kBins = 33;  // blocks of up to 512 bytes
+  static constexpr uint32_t kMaxBlocks = 256;
 
   struct Block {
-    uintptr_t size_class;
-    Block* next;  // while kept
+    Block* next;
   };
   struct Lists {
-    Block* head[kClasses]{};
-    uint16_t count[kClasses]{};
+    Block* first[kBins]{};
+    uint32_t length[kBins]{};
+    uint32_t max_length = IsWanted() ? kMaxBlocks : 0;
   };
-  // Returns what a thread kept when the thread ends.
+  // Gives back what a thread kept when the thread ends.
   struct Keeper {
     ~Keeper() {
       Lists* lists = lists_;
       lists_ = nullptr;
       if (lists == nullptr) return;
-      for (Block* block : lists->head) {
+      for (Block* block : lists->first) {
         while (block != nullptr) {
           Block* next = block->next;
           std::free(block);
@@ -83,31 +89,34 @@ class BlockCache {
     }
   };
 
-  static bool Enabled() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return false;
+  static size_t UsableSize(void* ptr) {
+#ifdef __APPLE__
+    return malloc_size(ptr);
 #else
-    const char* setting = std::getenv("TVM_FFI_BLOCK_CACHE");
-    return setting == nullptr || std::strcmp(setting, "0") != 0;
+    return malloc_usable_size(ptr);
 #endif
   }
 
-  TVM_FFI_NO_INLINE static void* AllocateSlow(size_t bytes, size_t size_class) {
-    if (bytes > SIZE_MAX - kGranule) throw std::bad_alloc();
-    if (!asked_) {
-      // Once per thread, and never again after its end: objects may be made and dropped by whatever
-      // else runs then.
-      asked_ = true;
-      if (Enabled()) {
-        static thread_local Keeper keeper;
-        (void)keeper;
-        lists_ = new Lists();
-      }
+  static bool IsWanted() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return false;
+#else
+    const char* own = std::getenv("TVM_FFI_BLOCK_CACHE");
+    const char* python = std::getenv("PYTHONMALLOC");
+    return (own == nullptr || std::strcmp(own, "0") != 0) &&
+           (python == nullptr || std::strncmp(python, "malloc", 6) != 0);
+#endif
+  }
+
+  TVM_FFI_NO_INLINE static void ReleaseSlow(void* ptr) {
+    if (!has_asked_) {
+      // Once per thread, and never again after its end: objects may die while the thread ends.
+      has_asked_ = true;
+      static thread_local Keeper keeper;
+      (void)keeper;
+      lists_ = new (std::nothrow) Lists();
     }
-    auto* block = static_cast<Block*>(std::malloc(size_class * kGranule));
-    if (block == nullptr) throw std::bad_alloc();
-    block->size_class = size_class;
-    return block;
+    std::free(ptr);
   }
 
   // The address of these is a constant away from the thread pointer. That takes static TLS, of
@@ -118,7 +127,7 @@ class BlockCache {
 #define TETHER_STATIC_TLS
 #endif
   static inline thread_local TETHER_STATIC_TLS Lists* lists_ = nullptr;
-  static inline thread_local TETHER_STATIC_TLS bool asked_ = false;
+  static inline thread_local TETHER_STATIC_TLS bool has_asked_ = false;
 #undef TETHER_STATIC_TLS
 };
 

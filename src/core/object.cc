@@ -16,10 +16,10 @@ namespace tvm {
 namespace ffi {
 namespace {
 
-// One offset for every request, so that releasing needs nothing but the body. The block's first
-// word is the cache's, the second the alloc header.
+// One offset for every request, so that releasing needs nothing but the body. The alloc header is
+// right before the body.
 constexpr size_t kBodyOffset = alignof(std::max_align_t);
-static_assert(kBodyOffset >= sizeof(uintptr_t) + sizeof(TVMFFIObjectAllocHeader));
+static_assert(kBodyOffset >= sizeof(TVMFFIObjectAllocHeader));
 
 void BuiltinDeleteSpace(void* body) {
   tether::BlockCache::Release(static_cast<char*>(body) - kBodyOffset);
@@ -33,7 +33,9 @@ void* BuiltinAllocate(size_t size, size_t alignment, int32_t, void*) {
   }
   // Clients of one release use the result unchecked, so running out of memory throws.
   if (TVM_FFI_PREDICT_FALSE(size > SIZE_MAX - kBodyOffset)) throw std::bad_alloc();
-  char* body = static_cast<char*>(tether::BlockCache::Allocate(kBodyOffset + size)) + kBodyOffset;
+  void* block = tether::BlockCache::Allocate(kBodyOffset + size);
+  if (TVM_FFI_PREDICT_FALSE(block == nullptr)) throw std::bad_alloc();
+  char* body = static_cast<char*>(block) + kBodyOffset;
   details::ObjectUnsafe::GetObjectAllocHeaderFromPtr(body)->delete_space = BuiltinDeleteSpace;
   return body;
 }

@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "python/base/block_cache.h"
+#include "core/block_cache.h"
 #include "python/base/compat.h"
 #include "python/wrap/class_table.h"
 #include "tie/tie.h"
@@ -141,8 +141,8 @@ struct Runtime : public tie::NoHooks {
   // In wrapper.cc, which alone lets go of wrappers.
   static inline void OnDormant(Wrapper* w);
   static inline void OnGone(Wrapper* w);
-  static void* AllocateSpace(size_t n) { return BlockCache::Allocate(n); }
-  static void FreeSpace(void* p) { BlockCache::Free(p); }
+  static void* AllocateSpace(size_t n) { return tie::BlockCache::Allocate(n); }
+  static void FreeSpace(void* p) { tie::BlockCache::Release(p); }
 
   static const tie::AdoptedTable* adopted_table;
   // A collection runs, and the collector does not know what C++ holds (collector.cc, rule B).
