@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that differs between CPython versions, and between builds with and without the GIL.
-// Nothing else in this folder looks inside a PyObject.
-#ifndef TETHER_PYTHON_COMPAT_H_
-#define TETHER_PYTHON_COMPAT_H_
+// What differs between CPython versions, and between builds with and without the GIL: reference
+// counts, the collector, the insides of ints, strings and classes.
+//
+// Locks and threads differ too (locks.h, threads.h). Three other files look inside objects of
+// CPython or of numpy: wrap/collector.cc (generations), convert/errors.cc (frames), data/ (numpy's
+// arrays).
+#ifndef TETHER_PYTHON_BASE_COMPAT_H_
+#define TETHER_PYTHON_BASE_COMPAT_H_
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <frameobject.h>
 #include <structmember.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
-
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#define TETHER_HAS_SINGLE_THREADED
-#endif
 
 #if PY_VERSION_HEX < 0x030A0000
 #error "CPython 3.10 or newer is required"
@@ -40,53 +37,7 @@ inline constexpr bool kFreeThreaded = false;
 #define TETHER_PER_THREAD
 #endif
 
-// ---- references ----
-
-// An owned reference.
-class Ref {
- public:
-  Ref() = default;
-  Ref(std::nullptr_t) {}  // NOLINT(*)
-  static Ref Steal(PyObject* obj) {
-    Ref ref;
-    ref.obj_ = obj;
-    return ref;
-  }
-  static Ref Borrow(PyObject* obj) { return Steal(Py_XNewRef(obj)); }
-  Ref(Ref&& other) noexcept : obj_(other.obj_) { other.obj_ = nullptr; }
-  Ref(const Ref& other) : obj_(Py_XNewRef(other.obj_)) {}
-  Ref& operator=(Ref other) noexcept {
-    PyObject* old = obj_;
-    obj_ = other.obj_;
-    other.obj_ = old;
-    return *this;
-  }
-  ~Ref() { Py_XDECREF(obj_); }
-  PyObject* get() const { return obj_; }
-  PyObject* release() {
-    PyObject* obj = obj_;
-    obj_ = nullptr;
-    return obj;
-  }
-  explicit operator bool() const { return obj_ != nullptr; }
-
- private:
-  PyObject* obj_ = nullptr;
-};
-
-// Puts the pending exception aside: code that runs meanwhile must neither see nor replace it.
-class ErrorAside {
- public:
-  ErrorAside() { PyErr_Fetch(&type_, &value_, &traceback_); }
-  ErrorAside(const ErrorAside&) = delete;
-  ErrorAside& operator=(const ErrorAside&) = delete;
-  ~ErrorAside() { PyErr_Restore(type_, value_, traceback_); }
-
- private:
-  PyObject* type_;
-  PyObject* value_;
-  PyObject* traceback_;
-};
+// ---- reference counts ----
 
 #ifdef Py_GIL_DISABLED
 #if PY_VERSION_HEX >= 0x030E0000
@@ -200,125 +151,6 @@ inline bool FinalizeFromDealloc(PyObject* obj, Finalize&& finalize) {
 #endif
 }
 
-// Memory of dead wrappers for the next ones, all of one size and with the collector's head in
-// front: the collector counts them as alive meanwhile, as it does CPython's own free lists. With
-// the GIL only.
-class WrapperMemory {
- public:
-  static constexpr bool kEnabled = !kFreeThreaded;
-
-  // An object of class `cls` that the collector does not know yet; NULL if there is no memory kept.
-  static PyObject* Take(PyTypeObject* cls, size_t size) {
-    PyObject* obj = first_;
-    if (!kEnabled || obj == nullptr) return nullptr;
-    first_ = Next(obj);
-    --length_;
-    __builtin_memset(reinterpret_cast<void**>(obj) - 2, 0, 2 * sizeof(void*) + size);
-    return PyObject_Init(obj, cls);
-  }
-  // False if the caller must free it.
-  static bool Give(PyObject* obj) {
-    if (!kEnabled || length_ == kMaxLength) return false;
-    Next(obj) = first_;
-    first_ = obj;
-    ++length_;
-    return true;
-  }
-
- private:
-  static constexpr int kMaxLength = 256;
-  static PyObject*& Next(PyObject* obj) { return *reinterpret_cast<PyObject**>(obj); }
-  static inline PyObject* first_ = nullptr;
-  static inline int length_ = 0;
-};
-
-// ---- threads ----
-
-// Whether this thread may touch Python objects now.
-inline bool AttachedHere() {
-#if PY_VERSION_HEX >= 0x030D0000
-  return PyThreadState_GetUnchecked() != nullptr;
-#elif PY_VERSION_HEX >= 0x030C0000
-  return _PyThreadState_UncheckedGet() != nullptr;
-#else
-  // There it is the thread that holds the GIL, which need not be this one.
-  PyThreadState* current = _PyThreadState_UncheckedGet();
-  return current != nullptr && current == PyGILState_GetThisThreadState();
-#endif
-}
-
-// Whether the process has never had a second thread.
-inline bool OneThread() {
-#ifdef TETHER_HAS_SINGLE_THREADED
-  return __libc_single_threaded != 0;
-#else
-  return false;
-#endif
-}
-
-inline bool IsFinalizing() {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsFinalizing() != 0;
-#else
-  return _Py_IsFinalizing() != 0;
-#endif
-}
-
-// In every function through which C++ enters Python: its frame gets an entry that the unwinder
-// looks at, so that a thread which CPython ends stops there (thread_exit.cc), and no frame of
-// others further out is unwound.
-class UnwindStop {
- public:
-  UnwindStop() = default;
-  UnwindStop(const UnwindStop&) = delete;
-  UnwindStop& operator=(const UnwindStop&) = delete;
-  ~UnwindStop() { __asm__ volatile(""); }  // no instruction, but something to be done
-};
-
-// Ends a thread that has no business in the interpreter any more. Does not return then.
-void StopIfFinalizing();
-
-// At exit, free-threaded CPython 3.13 frees the states of threads that are just leaving or about to
-// come, and may let a thread in that came while it stopped all threads for the last time.
-inline constexpr bool kFreesStatesInUse = kFreeThreaded && PY_VERSION_HEX < 0x030E0000;
-
-// PyEval_SaveThread and PyEval_RestoreThread.
-PyThreadState* SaveThreadGuarded();
-inline PyThreadState* SaveThread() {
-  return kFreesStatesInUse ? SaveThreadGuarded() : PyEval_SaveThread();
-}
-inline void RestoreThread(PyThreadState* state) {
-  if (kFreesStatesInUse) StopIfFinalizing();
-  PyEval_RestoreThread(state);
-  if (kFreesStatesInUse) StopIfFinalizing();
-}
-
-// Gives a detached thread the GIL. False while the interpreter shuts down.
-bool EnterInterpreter(PyGILState_STATE* state);
-int InitThreadExit();  // at import: -1 with an error set
-
-// Attaches a thread that C++ came in on, for as long as it lives; false when the interpreter shuts
-// down and does not let it in.
-class GILGuard {
- public:
-  GILGuard() : attached_(AttachedHere()) {
-    if (!attached_) entered_ = EnterInterpreter(&state_);
-  }
-  GILGuard(const GILGuard&) = delete;
-  GILGuard& operator=(const GILGuard&) = delete;
-  ~GILGuard() {
-    if (entered_) PyGILState_Release(state_);
-  }
-  explicit operator bool() const { return attached_ || entered_; }
-
- private:
-  bool attached_;
-  bool entered_ = false;
-  PyGILState_STATE state_{};
-};
-
-inline bool IsMainInterpreter() { return PyInterpreterState_Get() == PyInterpreterState_Main(); }
-
 // ---- objects ----
 
 // The value of an exact int of one digit. False: ask PyLong_AsLongLongAndOverflow.
@@ -411,106 +243,5 @@ inline bool CallsAsType(PyTypeObject* cls) {
 #endif
 }
 
-// ---- locks without the GIL ----
-
-// The critical section of an object, for the length of a scope; nothing with the GIL. CPython lets
-// go of it whenever the thread waits or runs Python code that does: it keeps apart what runs none.
-class CriticalSection {
- public:
-#ifdef Py_GIL_DISABLED
-  explicit CriticalSection(PyObject* obj) { PyCriticalSection_Begin(&section_, obj); }
-  ~CriticalSection() { PyCriticalSection_End(&section_); }
-
- private:
-  PyCriticalSection section_;
-#else
-  explicit CriticalSection(PyObject*) {}
-#endif
-  CriticalSection(const CriticalSection&) = delete;
-  CriticalSection& operator=(const CriticalSection&) = delete;
-};
-
-// The critical sections of two objects, which may be one and the same.
-class CriticalSection2 {
- public:
-#ifdef Py_GIL_DISABLED
-  CriticalSection2(PyObject* a, PyObject* b) { PyCriticalSection2_Begin(&section_, a, b); }
-  ~CriticalSection2() { PyCriticalSection2_End(&section_); }
-
- private:
-  PyCriticalSection2 section_;
-#else
-  CriticalSection2(PyObject*, PyObject*) {}
-#endif
-  CriticalSection2(const CriticalSection2&) = delete;
-  CriticalSection2& operator=(const CriticalSection2&) = delete;
-};
-
-#ifndef Py_BEGIN_CRITICAL_SECTION
-#define Py_BEGIN_CRITICAL_SECTION(op) {
-#define Py_END_CRITICAL_SECTION() }
-#endif
-
-// A lock for a few plain instructions that run no Python code; nothing with the GIL.
-class ShortLock {
- public:
-  constexpr ShortLock() = default;
-  void lock() {
-    if (kFreeThreaded) mutex_.lock();
-  }
-  void unlock() {
-    if (kFreeThreaded) mutex_.unlock();
-  }
-
- private:
-  std::mutex mutex_;
-};
-
-// A Python object looked up on first use and kept for good. find() returns a new reference, or NULL
-// with an error set; so does the whole, but borrowed.
-template <typename Find>
-PyObject* FindOnce(std::atomic<PyObject*>* cache, Find&& find) {
-  PyObject* found = cache->load(std::memory_order_acquire);
-  if (found != nullptr) return found;
-  PyObject* made = find();
-  if (made == nullptr) return nullptr;
-  if (cache->compare_exchange_strong(found, made, std::memory_order_acq_rel)) return made;
-  Py_DECREF(made);  // another thread was faster
-  return found;
-}
-
-// A number that many threads change and few read: each thread has a cell of its own, or shares one
-// with few others, so that no two processors pass a cache line to and fro. Changed by attached
-// threads only, so with the GIL it is plain.
-class SharedCount {
- public:
-#ifdef Py_GIL_DISABLED
-  void Add(int64_t n) { cells_[CellOfThread()].value.fetch_add(n, std::memory_order_relaxed); }
-  int64_t Get() const {
-    int64_t sum = 0;
-    for (const Cell& cell : cells_) sum += cell.value.load(std::memory_order_relaxed);
-    return sum;
-  }
-
- private:
-  static constexpr size_t kCells = 64;
-  struct alignas(64) Cell {
-    std::atomic<int64_t> value{0};
-  };
-  static size_t CellOfThread() {
-    static std::atomic<size_t> next{0};
-    static thread_local size_t cell = next.fetch_add(1, std::memory_order_relaxed) % kCells;
-    return cell;
-  }
-  Cell cells_[kCells];
-#else
-  void Add(int64_t n) { value_ += n; }
-  int64_t Get() const { return value_; }
-
- private:
-  int64_t value_ = 0;
-#endif
-};
-
 }  // namespace tether_py
-#endif  // TETHER_PYTHON_COMPAT_H_
+#endif  // TETHER_PYTHON_BASE_COMPAT_H_

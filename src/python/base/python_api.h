@@ -6,7 +6,7 @@
 #include <tvm/ffi/c_api.h>
 
 #include "core/stack_room.h"
-#include "python/base/compat.h"
+#include "python/base/ref.h"
 
 namespace tether_py {
 

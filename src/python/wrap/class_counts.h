@@ -9,7 +9,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "python/base/compat.h"
+#include "python/base/locks.h"
 
 namespace tether_py {
 

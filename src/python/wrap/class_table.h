@@ -5,6 +5,8 @@
 
 #include <tvm/ffi/base_details.h>
 
+#include <atomic>
+
 #include "python/base/compat.h"
 
 namespace tether_py {

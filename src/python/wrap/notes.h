@@ -5,7 +5,7 @@
 
 #include <tvm/ffi/base_details.h>
 
-#include "python/base/compat.h"
+#include "python/base/locks.h"
 
 namespace tether_py {
 

@@ -13,6 +13,7 @@
 #include "python/wrap/notes.h"
 #include "python/wrap/release_queue.h"
 #include "python/wrap/upper_layers.h"
+#include "python/wrap/wrapper_memory.h"
 
 namespace tether_py {
 

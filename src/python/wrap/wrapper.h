@@ -22,6 +22,9 @@
 
 #include "core/block_cache.h"
 #include "python/base/compat.h"
+#include "python/base/locks.h"
+#include "python/base/ref.h"
+#include "python/base/threads.h"
 #include "python/wrap/class_table.h"
 #include "tie/tie.h"
 

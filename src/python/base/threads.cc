@@ -10,12 +10,13 @@
 // the unwinder meets, before anything there is destroyed. Every frame with something to destroy
 // names a personality routine; the linker gives this library the one below (--wrap in
 // CMakeLists.txt), so an ordinary call pays nothing. Frames of others, further out, are not reached
-// because every function through which C++ enters Python has an UnwindStop (compat.h).
+// because every function through which C++ enters Python has an UnwindStop (threads.h).
 #include <tvm/ffi/base_details.h>
 #include <unistd.h>
 #include <unwind.h>
 
-#include "python/base/compat.h"
+#include "python/base/ref.h"
+#include "python/base/threads.h"
 
 namespace tether_py {
 
