@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../extra/client_info.h"
 #include "library_load.h"
+#include "loaded_runtimes.h"
 
 namespace tvm {
 namespace ffi {

@@ -23,8 +23,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../extra/client_info.h"
 #include "library_load.h"
+#include "loaded_runtimes.h"
 #include "type_table.h"
 
 namespace tvm {

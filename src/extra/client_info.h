@@ -48,13 +48,6 @@ struct ClientInfo {
 // out the release takes a search through the whole file; `recognise` asks for it.
 std::optional<ClientInfo> ReadClientInfo(const std::string& path, bool recognise);
 
-// Paths of the runtimes mapped into this process, this one first.
-std::vector<std::string> LoadedRuntimes();
-
-// The end of a message about something registered twice: names a second runtime if there is one,
-// because its static initialisers register everything again. Empty otherwise.
-std::string SecondRuntimeHint();
-
 // Throws RuntimeError with the library, what it was built for and what to do, if loading it would
 // end in a crash or in a second set of registries. Says nothing about files it cannot read.
 void CheckClient(const std::string& path);

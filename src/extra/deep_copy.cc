@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "../core/copy_tensor.h"
+#include "core/copy_tensor.h"
 #include "object_graph.h"
 
 namespace tvm {

@@ -3,8 +3,8 @@
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/reflection/registry.h>
 
-#include "../core/library_load.h"
 #include "client_info.h"
+#include "core/library_load.h"
 #include "library.h"
 
 #ifdef _WIN32
