@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two words of a tie, and where the first one lives.
 //
-//   tie word (of an object H)            handle (a field of a wrapper W)
-//     0              Detached              H                  usable: owns one strong reference to
-//     H W              Active                H | kDormant       H lives, W owns nothing of it
-//     W | kInactive  Inactive              H | kDormant | kHandleLocked   being promoted
-//     ... | kWordLocked  (free-threaded)   kEmpty             never bound, or moved away
-//                                          kGone              H died
-//                                          W' | kDead         on the reclaim list, W' is next
+// clang-format off
+//   tie word (of an object H)           handle (a field of a wrapper W)
+//     0                  Detached         H                             usable: W owns a reference to H
+//     W                  Active           H | kDormant                  H lives, W owns no reference
+//     W | kInactive      Inactive         H | kDormant | kHandleLocked  being promoted
+//     ... | kWordLocked  free-threaded    kEmpty                        never bound, or moved away
+//                                         kGone                         H died
+//                                         W' | kDead                    on the reclaim list before W'
+// clang-format on
 //
 // "Usable" is one test: no tag is set. The tie word of an object that this frontend's allocator
 // made sits in the 16 bytes before it; any other object is adopted (adopted_table.h).

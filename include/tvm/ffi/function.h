@@ -560,9 +560,13 @@ int ReturnMetadata(TVMFFIAny* result) {
   }                                                                                             \
   }
 
-// TVM_FFI_DLL_EXPORT_TYPED_FUNC(ExportName, Function): exports a function or a named constexpr
-// functor as
-// __tvm_ffi_<ExportName>, for load_module to find.
+// clang-format off
+//   TVM_FFI_DLL_EXPORT_TYPED_FUNC(Name, Function)  exports a function or a named constexpr functor as
+//                                                  __tvm_ffi_<Name>, where load_module finds it
+//   TVM_FFI_DLL_EXPORT_TYPED_FUNC_DOC(Name, Text)  gives it a docstring
+// clang-format on
+// With TVM_FFI_DLL_EXPORT_INCLUDE_METADATA the type schema is exported, too; without, the docstring
+// is left out.
 #if TVM_FFI_DLL_EXPORT_INCLUDE_METADATA
 #define TVM_FFI_DLL_EXPORT_TYPED_FUNC(ExportName, Function)                                 \
   TVM_FFI_DLL_EXPORT_TYPED_FUNC_IMPL_(ExportName, Function)                                 \
