@@ -5,10 +5,10 @@
 //   void* block = BlockCache::Allocate(bytes);   // throws std::bad_alloc; 16-byte aligned
 //   BlockCache::Release(block);
 //
-// A block remembers its size class in its first word, which its user must leave alone. Any thread
-// may release a block; it then stays with that thread. Lists are short, so what a program has freed
-// goes back to malloc. TVM_FFI_BLOCK_CACHE=0 in the environment, and sanitizers, turn the lists
-// off: every release then is a free that a memory checker can see.
+// A block stores its size class in its first word, which its user must not change. Any thread may
+// release a block, which then stays with that thread. Lists are short, so most freed memory goes
+// back to malloc. TVM_FFI_BLOCK_CACHE=0 in the environment, and sanitizers, turn the lists
+// off: every release is then a free that a memory checker can see.
 #ifndef TETHER_CORE_BLOCK_CACHE_H_
 #define TETHER_CORE_BLOCK_CACHE_H_
 
@@ -95,8 +95,8 @@ class BlockCache {
   TVM_FFI_NO_INLINE static void* AllocateSlow(size_t bytes, size_t size_class) {
     if (bytes > SIZE_MAX - kGranule) throw std::bad_alloc();
     if (!asked_) {
-      // Once per thread, and never again after its end: objects may be made and dropped by whatever
-      // else runs then.
+      // Once per thread, and not again while the thread ends: other destructors that run then may
+      // still make and drop objects.
       asked_ = true;
       if (Enabled()) {
         static thread_local Keeper keeper;

@@ -35,7 +35,7 @@ class ReadOnlyTensors {
     count_.store(tensors_.size(), std::memory_order_release);
   }
   bool Has(const DLTensor* tensor) {
-    // Most programs have none, and pay for this look only.
+    // Most programs have none, and pay for this check only.
     if (count_.load(std::memory_order_acquire) == 0) return false;
     std::lock_guard<std::mutex> lock(mutex_);
     return tensors_.count(tensor) != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads ELF files: notes, dynamic symbols, and texts that tell releases of the interface apart.
+// Reads ELF files: notes, dynamic symbols, and strings that tell releases of the interface apart.
 #include "client_info.h"
 
 #include <tvm/ffi/container/array.h>
@@ -234,7 +234,7 @@ class ClientReader {
       info_.at_least = info_.at_most = "0.1.13";
       return;
     }
-    // Registering a class leaves this in every release; then some absences tell as well.
+    // Every release leaves this where a class is registered; then missing strings tell as well.
     bool registers = HasText("__ffi_shallow_copy__");
     if (registers && !HasText("__ffi_new__")) {
       info_.at_most = "0.1.9";
@@ -265,8 +265,8 @@ bool IsSameFile(const std::string& a, const std::string& b) {
          of_a.st_ino == of_b.st_ino;
 }
 
-// Imports that nobody offers. C++ symbols count only if no library of the client's own may define
-// them.
+// Imports that nothing provides. C++ symbols count only if no library of the client's own could
+// define them.
 std::vector<std::string> MissingImports(const ClientInfo& info) {
   bool only_system = std::all_of(info.needed.begin(), info.needed.end(), [](const auto& name) {
     constexpr const char* kSystem[] = {"libtvm_ffi.so", "libstdc++.so", "libm.so",

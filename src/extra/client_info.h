@@ -26,10 +26,10 @@ struct VersionNote {
 struct ClientInfo {
   std::string soname;
   std::vector<std::string> needed;
-  // Symbols of the interface that it wants from others, sorted.
+  // Symbols of the interface that it imports, sorted.
   std::vector<std::string> imports;
   std::optional<VersionNote> note;
-  // The first and the last release whose headers can have produced it, empty if nothing tells.
+  // The first and the last release whose headers can have produced it; empty if unknown.
   std::string at_least;
   std::string at_most;
   // It contains code that rewrites objects through type attributes of 0.1.14 that we do not have.

@@ -49,7 +49,7 @@ constexpr std::array<int8_t, 256> kHexDigit = [] {
   return table;
 }();
 
-// What the letter after a backslash stands for; 0 for none, and for the u of a code.
+// What the letter after a backslash stands for; 0 if it is not valid, or the u of a code.
 constexpr std::array<char, 256> kEscaped = [] {
   std::array<char, 256> table{};
   for (size_t c = 0; c < 256; ++c) {

@@ -212,7 +212,7 @@ void CheckImports(const EmbeddedReader& reader, const EmbeddedModules& parsed) {
   }
 }
 
-// Takes away modules that nobody left imports until none or only a cycle is left.
+// Removes modules that no remaining one imports, until none or only a cycle is left.
 void CheckNoCycle(const EmbeddedReader& reader, const EmbeddedModules& parsed) {
   size_t count = parsed.modules.size();
   std::vector<size_t> importers(count, 0);

@@ -5,7 +5,7 @@
 //   ffi._PyClassRegisterTypeAttrColumns(type_index, total_size)
 //
 // and from then on the type has a constructor, an allocator and a shallow copy like any C++ class.
-// No C++ class stands behind such an object: it is a block of zeros with a header, and the
+// There is no C++ class for such an object: it is a block of zeros with a header, and the
 // reflected fields say which parts of it hold references. Zero bytes are a None value, a null
 // reference and a zero number at once, so a fresh block is a valid object.
 #include <tvm/ffi/any.h>
@@ -180,7 +180,7 @@ void RegisterPyClass(int32_t type_index, int32_t total_size) {
   const PyClassLayout* layout = owner.get();
   RegisterAttr(type_index, reflection::type_attr::kInit,
                MakeInitFunction(type, [layout] { return NewPyObject(*layout); }));
-  // From here on the type refers to its layout for good.
+  // From here on the type refers to its layout, which is never freed.
   RegisterAttr(type_index, kLayoutAttr, static_cast<void*>(owner.release()));
   RegisterAttr(type_index, reflection::type_attr::kNew,
                Function::FromTyped([layout] { return ObjectRef(NewPyObject(*layout)); }));

@@ -75,13 +75,13 @@ class Tie : private TieSteps<R> {
     return slot != nullptr && slot->frontend == &kFrontend ? &slot->tie : nullptr;
   }
 
-  // NULL if another frontend has tied H, or memory is short. Needs a strong reference.
+  // NULL if another frontend has tied H, or out of memory. Needs a strong reference.
   static TieSlot* FindOrAdopt(TVMFFIObject* h) {
     TieSlot* slot = FindSlot(h);
     return slot != nullptr ? slot : R::Table().adopt(h, &kFrontend);
   }
 
-  // ---- Python takes hold ----------------------------------------------------------------------
+  // ---- Python takes a reference ---------------------------------------------------------------
 
   // The wrapper of H, as a new reference. Takes over one strong reference to H. make(h) returns a
   // new wrapper with an empty handle, or NULL with an error set, which is passed on.
@@ -113,7 +113,7 @@ class Tie : private TieSteps<R> {
           DropStrong(h);
           return w;
         }
-        // Count 0: about to drop, which a moment settles, or parked half-dead by the trashcan.
+        // Count 0: about to drop (resolved by retrying), or its dealloc is put off by the trashcan.
         if (out_of_patience) {
           Publish(slot, 0);
           continue;
@@ -123,7 +123,7 @@ class Tie : private TieSteps<R> {
         Publish(slot, reinterpret_cast<uintptr_t>(w));
         return w;
       } else if (out_of_patience) {
-        // Its thread has vanished (fork). The word lets go of it.
+        // Its thread does not exist any more (fork). The word releases it.
         SwapDormant(w, kEmpty);
         Publish(slot, 0);
         R::DecRef(w);
@@ -134,8 +134,8 @@ class Tie : private TieSteps<R> {
     }
   }
 
-  // The first half of a fetch where somebody else keeps H alive meanwhile: a live hit costs H no
-  // count traffic. NULL if there is none; then AddStrong and Fetch.
+  // The first half of a fetch, where something else keeps H alive meanwhile: a live hit does not
+  // touch the count of H. NULL if there is none; then AddStrong and Fetch.
   static Wrapper* FetchLive(TVMFFIObject* h) {
     TieSlot* slot = FindSlot(h);
     if (slot == nullptr) return nullptr;
@@ -145,16 +145,16 @@ class Tie : private TieSteps<R> {
     return hit ? WrapperOf(word) : nullptr;
   }
 
-  // Keeps Python from H, which somebody else keeps alive, while no wrapper of it is in use: until
-  // StopKeeping whoever wants one waits, spinning. If one is in use, that is returned, as a new
-  // reference, and nothing is kept. Without the GIL only.
+  // Keeps Python away from H, which something else keeps alive, while no wrapper of it is in use:
+  // until StopKeeping, threads that want one wait, spinning. If one is in use, that is returned, as
+  // a new reference, and nothing is kept. Without the GIL only.
   struct Kept {
     TieSlot* slot = nullptr;
     uintptr_t word = 0;
   };
   static Wrapper* FetchLiveOrKeep(TVMFFIObject* h, Kept* kept) {
     TieSlot* slot = FindOrAdopt(h);
-    if (slot == nullptr) return nullptr;  // nobody's, or another frontend's
+    if (slot == nullptr) return nullptr;  // not tied, or by another frontend
     uintptr_t word = Lock(slot);
     if (word == 0 || !IsActive(word) || !R::TryIncRef(WrapperOf(word))) {
       *kept = {slot, word};
@@ -268,8 +268,8 @@ class Tie : private TieSteps<R> {
     HandOff(w, h, slot);
   }
 
-  // tp_finalize from the collector, which is over only after it: a wrapper that somebody took since
-  // this collection began, or that will take H with it, is left alone.
+  // tp_finalize from the collector, which goes on after it: a wrapper that another thread took
+  // since this collection began, or whose death will destroy H, is left alone.
   static void DropFromCollector(Wrapper* w) {
     uintptr_t handle = At::Load(R::HandleOf(w));
     if (!IsUsable(handle)) return;
@@ -385,7 +385,7 @@ class Tie : private TieSteps<R> {
   using Steps::Lock, Steps::LockDormant, Steps::Publish, Steps::SwapDormant, Steps::Unlock,
       Steps::UnlockDormant;
 
-  // Publish, then let go: whoever sees H die from here on finds Inactive(W) and settles it.
+  // Publish, then release: a thread that sees H die from here on finds Inactive(W) and settles it.
   static void HandOff(Wrapper* w, TVMFFIObject* h, TieSlot* slot) {
     R::IncRef(w);  // the word's
     if (Broken(Mutation::kLetGoFirst)) DropStrong(h);
@@ -399,7 +399,7 @@ class Tie : private TieSteps<R> {
 
   // Inactive(W), word locked, caller owns a strong reference: everything but the publication.
   static void Activate(Wrapper* w, TVMFFIObject* h) {
-    // H lives, so nobody settles, and with the GIL nobody promotes meanwhile: a store will do.
+    // H lives, so no thread settles, and with the GIL none promotes meanwhile: a store is enough.
     if (R::kFreeThreaded) {
       SwapDormant(w, reinterpret_cast<uintptr_t>(h));
     } else {

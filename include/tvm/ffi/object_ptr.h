@@ -21,7 +21,7 @@
 namespace tvm {
 namespace ffi {
 
-// Asks a reference type for a null value whatever its constructors promise.
+// Asks a reference type for a null value, even if it is declared not nullable.
 struct UnsafeInit {};
 
 class Object;
@@ -44,7 +44,7 @@ struct ObjectUnsafe;
 template <typename TargetType>
 TVM_FFI_INLINE bool IsObjectInstance(int32_t object_type_index);
 
-// Whether a value of type index `actual` can stand where `target` is asked for.
+// Whether a value of type index `actual` can be used where `target` is expected.
 inline bool RuntimeTypeIndexMatch(int32_t actual, int32_t target) {
   if (actual == target || target == TypeIndex::kTVMFFIAny) return true;
   if (target == TypeIndex::kTVMFFIStr) return actual == TypeIndex::kTVMFFISmallStr;

@@ -125,7 +125,7 @@ inline constexpr bool is_qualified_object_v =
     std::is_base_of_v<Object, std::remove_cv_t<std::remove_reference_t<T>>> &&
     !tether::is_unqualified_v<T>;
 
-// The way in and out of owning pointers for language bindings and other headers.
+// Access to the inside of owning pointers, for language bindings and other headers.
 struct ObjectUnsafe {
   TVM_FFI_INLINE static TVMFFIObject* GetHeader(const Object* src) {
     return const_cast<TVMFFIObject*>(&src->header_);

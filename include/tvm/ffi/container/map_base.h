@@ -38,8 +38,8 @@ namespace tether {
   TVM_FFI_THROW(KeyError) << "key is not in Map";
 }
 
-// A lookup key that stays valid while the map it is set in may be replaced: a reference to the very
-// map is the one kind of key that could die with it.
+// A lookup key that stays valid while the map it is set in may be replaced: a reference to that map
+// itself is the only kind of key that could be destroyed with it.
 template <typename K>
 using KeyForSet = std::conditional_t<std::is_base_of_v<ObjectRef, K>, Any, BorrowedKey<K>>;
 

@@ -171,8 +171,8 @@ struct DenseTable {
     }
   }
 
-  // Find for a number or another key that is equal to nothing but its own bits: without any call,
-  // it needs no registers saved, which would take as long as the search.
+  // Find for a number or another key that is equal only to the same bits: without any call it needs
+  // no registers saved, which would take as long as the search.
   TVM_FFI_INLINE uint64_t FindBits(const Any& key) const {
     if (size == 0) return kNoSlot;
     const TVMFFIAny* cell = details::AnyUnsafe::TVMFFIAnyPtrFromAny(key);

@@ -88,7 +88,7 @@ struct MapOps {
     return index < map->slots_ && DenseTable::Load(map).Meta(index) < DenseTable::kClaimed;
   }
 
-  // The index of `key`, or EndIndex. It holds until user code runs.
+  // The index of `key`, or EndIndex. Valid until user code runs.
   TVM_FFI_INLINE static uint64_t FindIndex(const MapBaseObj* map, const Any& key,
                                            const char* operation = "find") {
     const uint64_t index = FindPlain(map, key);
@@ -130,7 +130,7 @@ struct MapOps {
     return index == EndIndex(map) ? nullptr : &Entry(map, index)->second;
   }
 
-  // ---- Creating. Every map is born with room for two entries, so that a Dict can be switched to
+  // ---- Creating. Every map is made with room for two entries, so that a Dict can be switched to
   // the dense form in place.
 
   static ObjectPtr<Object> MakeSmall(int32_t type_index, uint64_t slots) {
@@ -199,7 +199,7 @@ struct MapOps {
   }
 
   static void EraseIndex(MapBaseObj* map, uint64_t index) {
-    // Destroyed at the end of the scope, when the map is whole again.
+    // Destroyed at the end of the scope, when the map is consistent again.
     RemovedEntry removed;
     if (!IsOccupied(map, index)) return;
     if (IsSmall(map)) {
@@ -215,8 +215,8 @@ struct MapOps {
     removed.Arm();
   }
 
-  // The entries leave with the old storage, while the map is empty already: what their destructors
-  // store in it stays.
+  // The entries are destroyed with the old storage, when the map is already empty: what their
+  // destructors store in it stays.
   static void Clear(MapBaseObj* map) {
     if (map->size_ == 0) return;
     if (IsSmall(map)) return ClearSmall(map);
@@ -240,7 +240,7 @@ struct MapOps {
   }
 
   // For destructors: by the form the map has now, whatever it was allocated as. The fields say
-  // "empty" before the first entry dies.
+  // "empty" before the first entry is destroyed.
   static void Destroy(MapBaseObj* map) {
     const uint64_t n = map->size_;
     if (IsSmall(map)) {
@@ -308,21 +308,21 @@ struct MapOps {
     return step == 0 ? kNoSlot : table.Forward(index, step);
   }
 
-  // The keys of a walk through some entries, held: none of them can die and leave its address to
-  // another key, so that a later look tells whether the same keys are in the same order.
+  // The keys of a walk through some entries, held: no other key can reuse the address of one, so
+  // that a later walk can tell whether the same keys are in the same order.
   class KeysSeen {
    public:
     const Any& Add(const MapBaseObj* map, uint64_t index) {
       keys_.push_back(Entry(map, index)->first);
       return keys_.back();
     }
-    // Whether the walk can go on behind the key added last, which was at `index`. Not for ever,
-    // even if user code moves the entries about as we go.
+    // Whether the walk can go on behind the key added last, which was at `index`. It ends even if
+    // user code moves the entries during the walk.
     bool LastIsAt(const MapBaseObj* map, uint64_t index) const {
       return keys_.size() <= map->size_ && IsOccupied(map, index) &&
              Entry(map, index)->first.same_as(keys_.back());
     }
-    // Whether a walk gives these keys now. If so, the map holds them all, and letting go of them
+    // Whether a walk gives these keys now. If so, the map holds them all, and dropping them
     // runs no user code.
     template <typename Next>
     bool AreStill(const MapBaseObj* map, uint64_t first, const Next& next) const {
@@ -332,7 +332,7 @@ struct MapOps {
       }
       return n == keys_.size();
     }
-    // Lets go of all keys but the last, which runs user code.
+    // Drops all keys but the last, which runs user code.
     void KeepLast() {
       std::swap(keys_.front(), keys_.back());
       keys_.erase(keys_.begin() + 1, keys_.end());
@@ -342,7 +342,7 @@ struct MapOps {
     std::vector<Any> keys_;
   };
 
-  // FindIndex with hooks. `hash` is set if and when it is needed.
+  // FindIndex with hooks. `hash` is set when it is needed.
   TVM_FFI_NO_INLINE static uint64_t FindAsking(const MapBaseObj* map, const Any& borrowed_key,
                                                std::optional<uint64_t>* hash,
                                                const char* operation) {
@@ -353,7 +353,7 @@ struct MapOps {
       if (!IsSmall(map) && !hash->has_value()) *hash = AnyHash()(key);
       index = TryFindAsking(map, key, hash->value_or(0));
     }
-    // The caller's key is gone, and letting go of ours runs user code: no index would hold.
+    // The caller's key is gone, and dropping ours runs user code: no index would stay valid.
     const Object* object = key.as<Object>();
     if (object != nullptr && object->use_count() == 1) ThrowChangedMeanwhile(map, operation);
     return index;
@@ -394,7 +394,7 @@ struct MapOps {
     const uint64_t i = FindSmall(map, key);
     if (TVM_FFI_PREDICT_FALSE(i == kAskHooks)) return SetAsking(map, ref, key, std::move(value));
     if (i != map->size_) {
-      SmallEntries(map)[i].second.swap(value);  // the old value leaves with the caller's
+      SmallEntries(map)[i].second.swap(value);  // the old value is dropped by the caller
       return;
     }
     if (TVM_FFI_PREDICT_FALSE(map->size_ == NumSlots(map))) {
@@ -429,7 +429,7 @@ struct MapOps {
     return true;
   }
 
-  // Sets a key that is not in the map and not in its way: only keys of the map may have hooks.
+  // Sets a key that is not in the map and has no hooks itself: only keys of the map may have some.
   TVM_FFI_NO_INLINE static void SetGrowing(MapBaseObj* map, ObjectPtr<Object>* ref, const Any& key,
                                            Any&& value) {
     if (IsSmall(map) && NumSlots(map) < kMaxSmallSlots) {
@@ -448,7 +448,7 @@ struct MapOps {
                                           const Any& borrowed_key, Any&& value) {
     const Any key = borrowed_key;  // it may lie in the map
     const ObjectPtr<Object> hold = details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(map);
-    // A Map can be changed while its owner alone has it. User code may have got hold of it.
+    // A Map can be changed only while it has one owner. User code may have taken a reference.
     const auto require_owned = [&] {
       if (ref != nullptr && (ref->get() != map || hold.use_count() != 2)) {
         ThrowChangedMeanwhile(map, "set");
@@ -503,7 +503,7 @@ struct MapOps {
   }
 
   // Gives `table`, which holds the entries of `map`, to `map` or to the object that replaces it.
-  // The replaced one dies last: user code may look at the new one then.
+  // The replaced one is released last: that may run user code, which sees the new one.
   static void Commit(MapBaseObj* map, ObjectPtr<Object>* ref, ObjectPtr<Object> shell,
                      const DenseTable& table, MapBuffer* buffer) {
     Abandon(map);
@@ -531,7 +531,7 @@ struct MapOps {
     target->size_ = size + 1;
     target->slots_ = slots | kSmallMapTag;
     if (ref != nullptr) {
-      ref->swap(fresh);  // the old object dies last
+      ref->swap(fresh);  // the old object is released last
     } else {
       map->data_deleter_ = FreeMapBuffer;
     }

@@ -11,8 +11,8 @@
 //         .def("norm", &PointObj::Norm);
 //   }
 //
-// What depends on a type is reduced to a few function pointers at once; everything else below is
-// ordinary code, so a client pays little for each registration. Registration runs before the
+// What depends on a type is reduced to a few function pointers at once; everything else is ordinary
+// code, so a registration adds little to a client. Registration runs before the
 // dynamic initialisers of its own file and therefore never reads a class's `_type_index`: it asks
 // `_GetOrAllocRuntimeTypeIndex()`.
 #ifndef TVM_FFI_REFLECTION_REGISTRY_H_
@@ -121,7 +121,7 @@ class GlobalDef : public ReflectionDefBase {
   }
 };
 
-// Registers a class; what the class is given automatically is added when this goes away.
+// Registers a class; its generated functions are added when this is destroyed.
 template <typename Class>
 class ObjectDef : public ReflectionDefBase {
  public:
