@@ -16,8 +16,8 @@ namespace tvm {
 namespace ffi {
 namespace {
 
-// The tensors whose memory must not be written. There is no room for that in a tensor, whose layout
-// clients know, so it is kept beside them. Only views are ever in here: see KeepSource.
+// The tensors whose memory must not be written. A tensor has no room for that flag, and
+// clients know its layout, so it is kept here. Only views are ever in it: see KeepSource.
 class ReadOnlyTensors {
  public:
   static ReadOnlyTensors* Global() {

@@ -266,7 +266,7 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
     return changed;
   }
 
-  // A changed key moves its entry, so the map is built anew and the first attempt becomes a
+  // A changed key moves its entry, so the map is built again and the first attempt becomes a
   // leftover.
   void RepairMap(size_t index) {
     std::vector<std::pair<Any, Any>> entries;

@@ -168,7 +168,7 @@ class JSONReader {
     return true;
   }
 
-  // Leaves at_ where the first value is due, unless the container is empty.
+  // Leaves at_ where the first value must begin, unless the container is empty.
   bool OpenContainer() {
     bool is_object = *at_++ == '{';
     open_.push_back({values_.size(), is_object});
@@ -180,7 +180,7 @@ class JSONReader {
     return !is_object || ReadKey();
   }
 
-  // After a value: closes what ends here, then goes on to where the next value is due.
+  // After a value: closes what ends here, then goes on to where the next value must begin.
   bool FinishValue() {
     while (!open_.empty()) {
       SkipSpace();

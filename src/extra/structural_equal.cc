@@ -242,7 +242,7 @@ class StructuralComparer {
            type_index == kTVMFFIBytes;
   }
 
-  // Compares two nodes that could not be settled. Open: a frame was pushed, and *next are the parts
+  // Compares two nodes that are still undecided. Open: a frame was pushed, and *next are the parts
   // of it to enter.
   Outcome Enter(Next* next) {
     switch (next->lhs.type_index()) {

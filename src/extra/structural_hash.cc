@@ -88,7 +88,7 @@ class StructuralHasher {
     return hooks;
   }
 
-  // A part on its way from the node it was found in to its own turn.
+  // A part that was found in a node and is to be hashed next.
   struct Next {
     Part value;
     TVMFFIDefRegionKind region;

@@ -7,9 +7,9 @@
 //   Inactive(W)  W | kInactive  the word owns the one reference to W, W owns nothing of H
 //
 //   transition             function      when
-//   Detached -> Active     Fetch, Attach H comes to Python for the first time
+//   Detached -> Active     Fetch, Attach H is given to Python for the first time
 //   Active -> Inactive     Drop          the last Python reference goes, something else holds H
-//   Inactive -> Active     Fetch         H comes to Python again: same W, same state
+//   Inactive -> Active     Fetch         H is given to Python again: same W, same state
 //                          Promote       W, reached through a weak reference, is used
 //   Active -> Detached     Take, Rebind  move; a wrapper that dies without Drop
 //   Active -> gone         Drop          W's reference to H was the only one
@@ -197,7 +197,7 @@ class Tie : private TieSteps<R> {
     return IsUsable(handle) ? ObjectOf(handle) : Promote(w);
   }
 
-  // Use of a wrapper that is, or was a moment ago, dormant.
+  // Use of a wrapper that is, or was just now, dormant.
   static TVMFFIObject* Promote(Wrapper* w) {
     list().Drain();
     for (int attempt = 0; attempt <= R::kMaxAttempts; ++attempt) {
@@ -325,7 +325,7 @@ class Tie : private TieSteps<R> {
 
   // ---- C++ lets go ----------------------------------------------------------------------------
 
-  // H is dying: no strong reference is left, so this thread is alone with the word. Returns the
+  // H is dying: no strong reference is left, so only this thread uses the word. Returns the
   // wrapper whose reference the word owned, to be passed to Release once H is destroyed.
   static Wrapper* Settle(TieSlot* slot) {
     uintptr_t word = At::Load(slot->word);
@@ -348,7 +348,7 @@ class Tie : private TieSteps<R> {
   }
 
   // H, which has an alloc header, was destroyed, and a C++ weak reference keeps its storage. The
-  // wrapper does not wait for that (P4): as in Settle, this thread is alone with the word.
+  // wrapper does not wait for that (P4): as in Settle, only this thread uses the word.
   static void OnlyStorageIsLeft(TVMFFIObject* h) {
     if (PrefixOf(h)->header.delete_space != &DeleteSpace) return;
     if (Wrapper* w = Settle(&PrefixOf(h)->tie)) Release(w);

@@ -380,7 +380,7 @@ class Array : public ObjectRef {
     if (data == nullptr) return nullptr;
     TVM_FFI_ICHECK(data->IsInstance<ArrayObj>());
     ArrayObj* array = static_cast<ArrayObj*>(data.get());
-    // A raw pointer element owns nothing that could be handed to fmap.
+    // A raw pointer element owns nothing that could be passed to fmap.
     if constexpr (std::is_same_v<T, U> && !std::is_pointer_v<T>) {
       if (data.unique()) {
         Any* cells = tether::SeqOps::Cells(array);

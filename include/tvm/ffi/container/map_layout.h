@@ -136,7 +136,7 @@ class MapBaseObj : public Object {
 };
 
 // A map allocated with room for its entries in the same block. A Dict may later switch to another
-// storage, also to the dense form, whose three extra fields then lie where the first entries were.
+// storage, also to the dense form, whose three extra fields then are where the first entries were.
 class SmallMapBaseObj : public MapBaseObj {
  public:
   SmallMapBaseObj() noexcept {}

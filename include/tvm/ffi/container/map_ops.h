@@ -346,7 +346,7 @@ struct MapOps {
   TVM_FFI_NO_INLINE static uint64_t FindAsking(const MapBaseObj* map, const Any& borrowed_key,
                                                std::optional<uint64_t>* hash,
                                                const char* operation) {
-    const Any key = borrowed_key;  // it may lie in the map
+    const Any key = borrowed_key;  // it may be part of the map
     uint64_t index = kAskHooks;
     for (int i = 0; index == kAskHooks; ++i) {
       if (i == kMaxSearches) ThrowChangedMeanwhile(map, operation);
@@ -446,7 +446,7 @@ struct MapOps {
   // makes the change.
   TVM_FFI_NO_INLINE static void SetAsking(MapBaseObj* map, ObjectPtr<Object>* ref,
                                           const Any& borrowed_key, Any&& value) {
-    const Any key = borrowed_key;  // it may lie in the map
+    const Any key = borrowed_key;  // it may be part of the map
     const ObjectPtr<Object> hold = details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(map);
     // A Map can be changed only while it has one owner. User code may have taken a reference.
     const auto require_owned = [&] {
@@ -525,7 +525,7 @@ struct MapOps {
     void* data = ref != nullptr ? target->data_ : ::operator new(slots * sizeof(MapEntry));
     MapEntry* entries = static_cast<MapEntry*>(data);
     RelocateEntries(entries, SmallEntries(map), size);
-    new (entries + size) MapEntry(key, std::move(value));  // `key` may lie in the old storage
+    new (entries + size) MapEntry(key, std::move(value));  // `key` may be in the old storage
     Abandon(map);
     target->data_ = data;
     target->size_ = size + 1;

@@ -6,7 +6,7 @@
 // List, write these fields, so they are valid whenever user code can run. Element destructors are
 // user code: every removal takes all its elements out, finishes the change, and only then drops
 // them, so that what a destructor stores in the sequence stays. Equality hooks and conversions are
-// user code too: a loop that runs them holds the element and reads size and data anew at each step.
+// user code too: a loop that runs them holds the element and reads size and data again each time.
 #ifndef TVM_FFI_CONTAINER_SEQ_BASE_H_
 #define TVM_FFI_CONTAINER_SEQ_BASE_H_
 

@@ -66,7 +66,7 @@ class DefaultValue : public InfoTrait {
   Any value_;
 };
 
-// A function without arguments that makes the default, anew for each object.
+// A function without arguments that makes a new default for each object.
 class DefaultFactory : public InfoTrait {
  public:
   explicit DefaultFactory(Function factory) : factory_(std::move(factory)) {}
@@ -163,7 +163,7 @@ class kw_only : public InfoTrait {
 };
 
 // `init<Args...>()` given to ObjectDef::def registers the constructor from Args. `init(false)` on
-// a field keeps it out of the generated constructor, on the class there is no generated one.
+// a field keeps it out of the generated constructor; on the class, none is generated.
 template <typename... Args>
 struct init : public InfoTrait {
   init() = default;

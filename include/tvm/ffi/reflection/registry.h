@@ -101,7 +101,7 @@ class GlobalDef : public ReflectionDefBase {
     return *this;
   }
 
-  // A function that gets its arguments as they come: `void(PackedArgs, Any*)`.
+  // A function that gets its arguments unconverted: `void(PackedArgs, Any*)`.
   template <typename Func, typename... Extra>
   GlobalDef& def_packed(const char* name, Func func, Extra&&... extra) {
     static constexpr const char* kSchema = "{\"type\":\"ffi.Function\"}";
