@@ -3,8 +3,8 @@
 //
 //     File "src/core/env.cc", line 40, in SetStream(...)
 //
-// With libbacktrace a frame has file, line and inlined callers; where it knows nothing, dladdr
-// still gives the symbol. What an address means is remembered until the set of loaded libraries
+// With libbacktrace a frame has file, line and inlined callers; where it finds nothing, dladdr
+// still gives the symbol. What an address means is cached until the set of loaded libraries
 // changes.
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -54,7 +54,7 @@ bool IsBoundary(std::string_view symbol) {
 // The Python frontend is a boundary too, except where it is the one that asks for the stack.
 bool IsFrontend(std::string_view symbol) { return StartsWithAny(symbol, {"tether_py::"}); }
 
-// The machinery of throwing and calling, which tells a reader nothing.
+// The code that throws and calls: of no use to a reader.
 bool IsExcluded(const Frame& frame) {
   if (StartsWithAny(frame.symbol, {"tvm::ffi::Function", "tvm::ffi::details::",
                                    "tvm::ffi::detail::", "tvm::ffi::tether::", "TVMFFIBacktrace",
@@ -78,7 +78,7 @@ std::string Demangle(const char* symbol) {
   return text;
 }
 
-// Counts the loader keeps of libraries mapped and unmapped; equal counts mean the same libraries.
+// How many libraries the loader has mapped and unmapped; equal counts mean the same libraries.
 struct LoadedLibraries {
   unsigned long long adds = 0;
   unsigned long long subs = 0;
@@ -120,8 +120,8 @@ class Symbolizer {
     return symbolizer;
   }
 
-  // Calls visit(place) for each address from the given one on, until it returns false. Whether it
-  // came to the end.
+  // Calls visit(place) for each address from the given one on, until it returns false. Returns
+  // whether it reached the end.
   template <typename Visitor>
   bool Visit(const std::vector<uintptr_t>& addresses, size_t begin, const Visitor& visit) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -293,7 +293,7 @@ std::string Collect(const Frame* first, void* caller, bool cross_boundary) {
     }
     return true;
   };
-  // Most walks end at a boundary nearby; how much lies beyond it must not matter.
+  // Most walks end at a boundary nearby; the depth of the stack beyond it must not cost anything.
   constexpr size_t kMaxFrames = 4096;
   size_t done = 0;
   for (size_t limit = 64; limit <= kMaxFrames; limit *= 8) {
@@ -306,7 +306,7 @@ std::string Collect(const Frame* first, void* caller, bool cross_boundary) {
 
 #if TVM_FFI_BACKTRACE_ON_SEGFAULT
 void OnSegfault(int signal) {
-  // Not async-signal-safe; the process is lost anyway and the text is worth the risk.
+  // Not async-signal-safe; but the process ends anyway, and the text is worth the risk.
   struct sigaction fallback {};
   fallback.sa_handler = SIG_DFL;
   sigaction(signal, &fallback, nullptr);
@@ -318,7 +318,7 @@ void OnSegfault(int signal) {
 
 __attribute__((constructor)) void InstallSegfaultHandler() {
   struct sigaction current {};
-  // Somebody else's handler, a sanitizer's or an interpreter's, knows better.
+  // Leave the handler of a sanitizer or an interpreter in place.
   if (sigaction(SIGSEGV, nullptr, &current) != 0 || current.sa_handler != SIG_DFL) return;
   struct sigaction ours {};
   ours.sa_handler = OnSegfault;

@@ -33,8 +33,8 @@ void MakeSequence(PackedArgs args, Any* result) {
   *result = std::move(seq);
 }
 
-// Keys and elements may have hooks, which are user code: it can change a List or Dict, and take
-// away the last reference to the very container. Those that run hooks hold it.
+// Keys and elements may have hooks, which are user code: it can change a List or Dict, and drop the
+// last reference to the container itself. Functions that run hooks therefore hold a reference.
 template <typename ObjType>
 ObjectPtr<ObjType> Hold(const ObjType* container) {
   return details::ObjectUnsafe::ObjectPtrFromUnowned<ObjType>(const_cast<ObjType*>(container));
@@ -89,7 +89,7 @@ void MakeMap(PackedArgs args, Any* result) {
   *result = std::move(map);
 }
 
-// What lookups give for an absent key: one object that is equal to nothing else.
+// What a lookup returns for an absent key: one object that is equal to nothing else.
 const Any& Missing() {
   static const Any* missing = new Any(Function::GetGlobalRequired("ffi.GetInvalidObject")());
   return *missing;
@@ -168,7 +168,7 @@ void RegisterKeyHook(int32_t type_index, const char* name, const Function& funct
 // ---- Devices
 
 // Walks the values of nested containers in order, without recursion and each container once, so
-// that neither depth nor a cycle can hurt.
+// that neither depth nor a cycle is a problem.
 class DeviceFinder {
  public:
   DLDevice Find(const Any& root) {

@@ -14,7 +14,7 @@ namespace tvm {
 namespace ffi {
 namespace tether {
 
-// Memory of the host, aligned as numeric libraries like it.
+// Host memory, aligned as numeric libraries expect it.
 struct HostMemory {
   void AllocData(DLTensor* t) {
     constexpr size_t kAlignment = 256;
@@ -46,7 +46,7 @@ inline Tensor CopyTensor(const DLTensor& source) {
     std::memcpy(to, from, GetDataSize(source));
     return copy;
   }
-  // Like the counter of a car: the last dimension turns fastest. It is copied a row at a time.
+  // Counts through all indices, the last dimension fastest. That one is copied a row at a time.
   const auto size = static_cast<int64_t>(GetDataSize(1, source.dtype));
   const int32_t last = source.ndim - 1;
   std::vector<int64_t> at(shape.size(), 0);

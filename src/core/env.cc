@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host environment lends to called code: streams, a tensor allocator, signal checks.
+// What the host environment provides to called code: streams, a tensor allocator, signal checks.
 // Streams and the allocator belong to the calling thread; nothing here owns anything.
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/error.h>
@@ -44,8 +44,8 @@ class StreamTable {
   std::vector<StreamEntry> entries_;
 };
 
-// Made by the first stream a thread sets. A plain pointer, so that asking costs no initialisation
-// check and destructors that run after the thread's own find NULL instead of a dead table.
+// Made by the first stream a thread sets. A plain pointer, so that reading needs no initialisation
+// check, and destructors that run after the thread's own find NULL instead of a destroyed table.
 thread_local StreamTable* thread_streams = nullptr;
 
 StreamTable* MakeThreadStreams() {
@@ -98,7 +98,7 @@ struct InterpreterAPI {
     auto lock = acquire.load();
     auto unlock = release.load();
     if (lock == nullptr || unlock == nullptr) return check() != 0 ? -1 : 0;
-    // The state is a token, not a flag: 0 means "already held" and is handed back like any other.
+    // The state is a token, not a flag: 0 means "already held" and is passed back like any other.
     int state = lock();
     int result = check();
     unlock(state);

@@ -42,8 +42,8 @@ class OwnedError : public ErrorObj {
   std::string backtrace_;
 };
 
-// A plain pointer, so that it can be used as long as the thread runs; `reaper` empties it at the
-// end.
+// A plain pointer, so that it can be used as long as the thread runs; `reaper` empties it when the
+// thread ends.
 thread_local TVMFFIObjectHandle raised = nullptr;
 
 struct Reaper {

@@ -15,15 +15,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../extra/client_info.h"
 #include "library_load.h"
+#include "loaded_runtimes.h"
 
 namespace tvm {
 namespace ffi {
 namespace {
 
-// Functions by name, in order of registration. Nothing of the user's runs while the lock is held: a
-// replaced function is released after it.
+// Functions by name, in order of registration. No user code runs while the lock is held: a
+// replaced function is released afterwards.
 class GlobalFunctions {
  public:
   struct Entry {
@@ -52,7 +52,7 @@ class GlobalFunctions {
     }
     if (!allow_override) return false;
     tether::AddUndo([this, before = *it->second] { Set(before, true); });
-    // The map's key is a view of the kept entry's name, which is equal: swap all the rest.
+    // The map's key is a view of the kept entry's name, so everything but the name is swapped.
     Entry& kept = *it->second;
     std::swap(kept.doc, entry.doc);
     std::swap(kept.metadata, entry.metadata);

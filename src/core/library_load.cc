@@ -27,8 +27,8 @@ std::string FileOf([[maybe_unused]] const void* address) {
   return "";
 }
 
-// From the handler of an exception that left a block of static initialisation. False where nobody
-// loads a library in this thread.
+// Called while handling an exception from a block of static initialisation. False if this thread is
+// not loading a library.
 bool KeepInitError() {
   LibraryLoad* load = LibraryLoad::Current();
   if (load == nullptr) return false;

@@ -2,8 +2,8 @@
 // A library whose static initialisers run because load_module opened it in this thread.
 //
 // An exception in a static initialiser ends the process. While a library is loaded, a registration
-// that fails is therefore kept as the error of the load, and nothing the library registers counts
-// from then on; when its initialisers are done, what it registered before is taken back. The
+// that fails is therefore kept as the error of the load, and everything the library registers
+// after it is ignored; when its initialisers are done, what it registered before is undone. The
 // library stays mapped, because its objects may be in use, but nothing refers to it by name.
 #ifndef TETHER_CORE_LIBRARY_LOAD_H_
 #define TETHER_CORE_LIBRARY_LOAD_H_
@@ -31,7 +31,7 @@ class LibraryLoad {
   LibraryLoad& operator=(const LibraryLoad&) = delete;
   ~LibraryLoad() { Leave(); }
 
-  // NULL where no library is being loaded by this thread.
+  // NULL if this thread is not loading a library.
   static LibraryLoad* Current() { return current_; }
 
   const std::string& path() const { return path_; }
@@ -40,7 +40,7 @@ class LibraryLoad {
   void Fail(Error error) {
     if (!failed()) error_ = std::move(error);
   }
-  // How to take back something that was registered just now.
+  // How to undo a registration that was just made.
   void AddUndo(std::function<void()> undo) { undo_.push_back(std::move(undo)); }
 
   // After the initialisers. Throws if one of them failed.

@@ -2,13 +2,13 @@
 //
 // How a walk through C++ objects looks at one that Python threads may be changing.
 //
-// With the GIL whoever walks has it, and nobody changes anything meanwhile. Without one a frontend
-// says here how to keep its threads away from an object: while an ObjectLock lives, none of them
-// changes the object. Under it a walk copies, with references, what it is going to look at, and
-// does nothing else: no user code, nothing that waits, nothing that may let go of a last reference.
+// With the GIL, the walking thread holds it, and no other thread changes anything. Without one, a
+// frontend says here how to keep its threads away from an object: while an ObjectLock lives, none
+// of them changes the object. Under it a walk copies, with references, what it is going to look at,
+// and does nothing else: no user code, nothing that waits or may drop a last reference.
 //
-// C++ threads that are not attached to Python lock nothing: what they walk through they must have
-// to themselves, as in any C++ program.
+// C++ threads that are not attached to Python lock nothing: as in any C++ program, no other thread
+// may change what they walk through.
 #ifndef TETHER_CORE_OBJECT_LOCK_H_
 #define TETHER_CORE_OBJECT_LOCK_H_
 
@@ -44,7 +44,7 @@ inline bool MayChangeAnyTime() {
 class ObjectLock {
  public:
   /*!
-   * \brief Where user code may run under it all the same, the lock is slower, and let go of while
+   * \brief For places where user code may run under the lock after all: slower, and released while
    * such code waits for something.
    */
   explicit ObjectLock(const Object* object, bool may_run_user_code = false)
@@ -84,7 +84,7 @@ class Views {
 
  private:
   struct View {
-    ObjectRef container;  // its address must stay taken
+    ObjectRef container;  // held, so that its address is not reused
     ObjectRef copy;
   };
 

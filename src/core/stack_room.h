@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a thread's native stack is nearly used up. What recurses on it because user code takes
-// part asks first: a limit that suits the main thread is too much for a thread with a small stack.
+// Whether a thread's native stack is nearly used up. Code that recurses through user code asks
+// first: a limit that suits the main thread is too large for a thread with a small stack.
 #ifndef TETHER_CORE_STACK_ROOM_H_
 #define TETHER_CORE_STACK_ROOM_H_
 

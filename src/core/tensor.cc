@@ -16,8 +16,8 @@ namespace tvm {
 namespace ffi {
 namespace {
 
-// The tensors whose memory must not be written. There is no room for that in a tensor, whose layout
-// clients know, so it is kept beside them. Only views are ever in here: see KeepSource.
+// The tensors whose memory must not be written. A tensor has no room for that flag, and
+// clients know its layout, so it is kept here. Only views are ever in it: see KeepSource.
 class ReadOnlyTensors {
  public:
   static ReadOnlyTensors* Global() {
@@ -35,7 +35,7 @@ class ReadOnlyTensors {
     count_.store(tensors_.size(), std::memory_order_release);
   }
   bool Has(const DLTensor* tensor) {
-    // Most programs have none, and pay for this look only.
+    // Most programs have none, and pay for this check only.
     if (count_.load(std::memory_order_acquire) == 0) return false;
     std::lock_guard<std::mutex> lock(mutex_);
     return tensors_.count(tensor) != 0;

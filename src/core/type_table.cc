@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of types, their reflection records and their attribute columns.
 //
-// Writers hold one mutex. Readers take no lock: what they are handed never moves or is never freed.
+// Writers hold one mutex. Readers take no lock: what they get never moves, or is never freed.
 // An array that must grow is replaced by a larger copy, published before the new count, and the old
 // one is kept.
 #include <tvm/ffi/any.h>
@@ -23,8 +23,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../extra/client_info.h"
 #include "library_load.h"
+#include "loaded_runtimes.h"
 #include "type_table.h"
 
 namespace tvm {
@@ -70,7 +70,7 @@ struct TypeEntry : public TVMFFITypeInfo {
   int32_t slots = 1;      // indices reserved for this type and its children
   int32_t allocated = 1;  // of which are taken
   bool can_overflow = false;
-  bool is_known = true;  // false: of a library that failed to load; nobody asks for it by its key
+  bool is_known = true;  // false: its library failed to load, and no lookup by key finds it
   PublishedArray<TVMFFIFieldInfo> field_array;
   PublishedArray<TVMFFIMethodInfo> method_array;
   TVMFFITypeMetadata metadata_storage{};
@@ -278,8 +278,8 @@ class TypeTable {
     index = TypeIndex::kTVMFFIStr;
     for (const char* key : kObjectKeys) Add(key, index++, 1, 0, false, root);
 
-    // Clients cache the column pointer, null included, on first use: those they ask for must exist
-    // now.
+    // Clients cache the column pointer on first use, even a null one: the columns they ask for must
+    // exist now.
     namespace attr = reflection::type_attr;
     for (const char* name :
          {attr::kNew, attr::kInit, attr::kConvert, attr::kShallowCopy, attr::kRepr, attr::kHash,
@@ -355,7 +355,7 @@ class TypeTable {
     return added;
   }
 
-  // ---- of a library that fails to load (library_load.h) ----
+  // ---- Undoing the registrations of a library that failed to load (library_load.h)
 
   void Forget(TypeEntry* entry) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -404,7 +404,7 @@ class TypeTable {
     }
   }
 
-  // Copies for the life of the process.
+  // Copies that live as long as the process.
   TVMFFIByteArray Keep(const TVMFFIByteArray& bytes) {
     if (bytes.size == 0) return TVMFFIByteArray{nullptr, 0};
     const std::string& kept = kept_strings_.emplace_back(bytes.data, bytes.size);
@@ -454,7 +454,7 @@ int32_t TVMFFITypeGetOrAllocIndex(const TVMFFIByteArray* type_key, int32_t stati
   } catch (const Error& error) {
     if (load == nullptr) throw;
     load->Fail(error);
-    return TypeIndex::kTVMFFIObject;  // of a library that makes no objects any more
+    return TypeIndex::kTVMFFIObject;  // its library failed to load and makes no objects
   }
   TVM_FFI_LOG_EXCEPTION_CALL_END(TVMFFITypeGetOrAllocIndex);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads ELF files: notes, dynamic symbols, and texts that tell releases of the interface apart.
+// Reads ELF files: notes, dynamic symbols, and strings that tell releases of the interface apart.
 #include "client_info.h"
 
 #include <tvm/ffi/container/array.h>
@@ -21,23 +21,15 @@
 #include <unistd.h>
 #endif
 
+#include "core/loaded_runtimes.h"
+
 namespace tvm {
 namespace ffi {
 namespace tether {
 namespace {
 
-constexpr const char* kRuntimeName = "libtvm_ffi.so";
-
 bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
-}
-
-// libtvm_ffi.so, or a copy that a packaging tool renamed to libtvm_ffi-1a2b3c.so.
-bool IsRuntimeName(std::string_view name) {
-  size_t slash = name.rfind('/');
-  if (slash != std::string_view::npos) name.remove_prefix(slash + 1);
-  return StartsWith(name, kRuntimeName) ||
-         (StartsWith(name, "libtvm_ffi-") && name.find(".so") != std::string_view::npos);
 }
 
 bool IsInterfaceSymbol(std::string_view name) {
@@ -242,7 +234,7 @@ class ClientReader {
       info_.at_least = info_.at_most = "0.1.13";
       return;
     }
-    // Registering a class leaves this in every release; then some absences tell as well.
+    // Every release leaves this where a class is registered; then missing strings tell as well.
     bool registers = HasText("__ffi_shallow_copy__");
     if (registers && !HasText("__ffi_new__")) {
       info_.at_most = "0.1.9";
@@ -266,12 +258,6 @@ class ClientReader {
   size_t gnu_hash_ = 0;
 };
 
-std::string PathOfThisLibrary() {
-  Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&TVMFFIGetVersion), &info) == 0) return "";
-  return info.dli_fname;
-}
-
 bool IsSameFile(const std::string& a, const std::string& b) {
   struct stat of_a {};
   struct stat of_b {};
@@ -279,8 +265,8 @@ bool IsSameFile(const std::string& a, const std::string& b) {
          of_a.st_ino == of_b.st_ino;
 }
 
-// Imports that nobody offers. C++ symbols count only if no library of the client's own may define
-// them.
+// Imports that nothing provides. C++ symbols count only if no library of the client's own could
+// define them.
 std::vector<std::string> MissingImports(const ClientInfo& info) {
   bool only_system = std::all_of(info.needed.begin(), info.needed.end(), [](const auto& name) {
     constexpr const char* kSystem[] = {"libtvm_ffi.so", "libstdc++.so", "libm.so",
@@ -384,29 +370,6 @@ std::optional<ClientInfo> ReadClientInfo([[maybe_unused]] const std::string& pat
   return std::nullopt;
 }
 
-std::vector<std::string> LoadedRuntimes() {
-  std::vector<std::string> paths;
-#ifdef __ELF__
-  paths.push_back(PathOfThisLibrary());
-  auto visit = [](dl_phdr_info* info, size_t, void* arg) {
-    auto* paths = static_cast<std::vector<std::string>*>(arg);
-    std::string path = info->dlpi_name;
-    if (IsRuntimeName(path) && path != paths->front()) paths->push_back(path);
-    return 0;
-  };
-  dl_iterate_phdr(visit, &paths);
-#endif
-  return paths;
-}
-
-std::string SecondRuntimeHint() {
-  std::vector<std::string> paths = LoadedRuntimes();
-  if (paths.size() < 2) return "";
-  return " The cause: a second runtime, " + paths[1] + ", is being loaded beside " + paths[0] +
-         ". One process can have only one: remove the package that brings the other (run `python "
-         "-m tvm_ffi.doctor`)";
-}
-
 void CheckClient([[maybe_unused]] const std::string& path) {
 #ifdef __ELF__
   std::optional<ClientInfo> info = ReadClientInfo(path, false);
@@ -455,12 +418,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
              std::optional<ClientInfo> info = ReadClientInfo(path, true);
              return info.has_value() ? Any(ToMap(*info)) : Any(nullptr);
            })
-      .def("ffi.tether.CheckClient", [](const String& path) { CheckClient(path); })
-      .def("ffi.tether.LoadedRuntimes", []() {
-        Array<String> paths;
-        for (const std::string& path : LoadedRuntimes()) paths.push_back(path);
-        return paths;
-      });
+      .def("ffi.tether.CheckClient", [](const String& path) { CheckClient(path); });
 }
 
 }  // namespace tether

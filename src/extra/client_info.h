@@ -26,10 +26,10 @@ struct VersionNote {
 struct ClientInfo {
   std::string soname;
   std::vector<std::string> needed;
-  // Symbols of the interface that it wants from others, sorted.
+  // Symbols of the interface that it imports, sorted.
   std::vector<std::string> imports;
   std::optional<VersionNote> note;
-  // The first and the last release whose headers can have produced it, empty if nothing tells.
+  // The first and the last release whose headers can have produced it; empty if unknown.
   std::string at_least;
   std::string at_most;
   // It contains code that rewrites objects through type attributes of 0.1.14 that we do not have.
@@ -47,13 +47,6 @@ struct ClientInfo {
 // Nothing if the file cannot be read or is not a library of this machine. Without a note, finding
 // out the release takes a search through the whole file; `recognise` asks for it.
 std::optional<ClientInfo> ReadClientInfo(const std::string& path, bool recognise);
-
-// Paths of the runtimes mapped into this process, this one first.
-std::vector<std::string> LoadedRuntimes();
-
-// The end of a message about something registered twice: names a second runtime if there is one,
-// because its static initialisers register everything again. Empty otherwise.
-std::string SecondRuntimeHint();
 
 // Throws RuntimeError with the library, what it was built for and what to do, if loading it would
 // end in a crash or in a second set of registries. Says nothing about files it cannot read.

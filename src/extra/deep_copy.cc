@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DeepCopy: a copy of a value and of everything reachable from it. One copy per source object, so
-// sharing and cycles come out as they went in.
+// sharing and cycles are preserved.
 //
 // A List, a Dict or a reflected object gets its copy before its children are looked at: a reference
 // back to it finds the copy. An Array or a Map is immutable and can only be built last; a reference
@@ -10,7 +10,7 @@
 //
 // The copy of a cycle is a cycle of C++ references. A frontend that can collect cycles is told of
 // its members, each of which may be the only one it can see. If copying fails, the copies made so
-// far let go of each other.
+// far drop their references to each other.
 #include <tvm/ffi/enum.h>
 #include <tvm/ffi/extra/dataclass.h>
 #include <tvm/ffi/reflection/registry.h>
@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "../core/copy_tensor.h"
+#include "core/copy_tensor.h"
 #include "object_graph.h"
 
 namespace tvm {
@@ -163,7 +163,7 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
     lowest = std::min(lowest, depth);
   }
 
-  // What was copied may be in cycles already: nobody else would ever take them apart. A reflected
+  // What was copied may be in cycles already, which nothing else would ever break. A reflected
   // object goes back to what it was after its shallow copy.
   void TakeApart() noexcept {
     for (Record& record : records_) {
@@ -246,7 +246,7 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
     Repair(&children_[0].value);
   }
 
-  // Arrays too are changed in place: nobody but this walk has seen them yet.
+  // Arrays are changed in place, too: only this walk has seen them yet.
   void RepairItems(const Any& copy) {
     auto* seq = static_cast<SeqBaseObj*>(const_cast<Object*>(ObjectOf(copy)));
     for (int64_t i = 0; i < static_cast<int64_t>(seq->size()); ++i) {
@@ -266,7 +266,7 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
     return changed;
   }
 
-  // A changed key moves its entry, so the map is built anew and the first attempt becomes a
+  // A changed key moves its entry, so the map is built again and the first attempt becomes a
   // leftover.
   void RepairMap(size_t index) {
     std::vector<std::pair<Any, Any>> entries;

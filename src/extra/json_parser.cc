@@ -49,7 +49,7 @@ constexpr std::array<int8_t, 256> kHexDigit = [] {
   return table;
 }();
 
-// What the letter after a backslash stands for; 0 for none, and for the u of a code.
+// What the letter after a backslash stands for; 0 if it is not valid, or the u of a code.
 constexpr std::array<char, 256> kEscaped = [] {
   std::array<char, 256> table{};
   for (size_t c = 0; c < 256; ++c) {
@@ -168,7 +168,7 @@ class JSONReader {
     return true;
   }
 
-  // Leaves at_ where the first value is due, unless the container is empty.
+  // Leaves at_ where the first value must begin, unless the container is empty.
   bool OpenContainer() {
     bool is_object = *at_++ == '{';
     open_.push_back({values_.size(), is_object});
@@ -180,7 +180,7 @@ class JSONReader {
     return !is_object || ReadKey();
   }
 
-  // After a value: closes what ends here, then goes on to where the next value is due.
+  // After a value: closes what ends here, then goes on to where the next value must begin.
   bool FinishValue() {
     while (!open_.empty()) {
       SkipSpace();

@@ -3,8 +3,8 @@
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/reflection/registry.h>
 
-#include "../core/library_load.h"
 #include "client_info.h"
+#include "core/library_load.h"
 #include "library.h"
 
 #ifdef _WIN32
@@ -62,8 +62,8 @@ void CloseNative(NativeHandle handle) { FreeLibrary(handle); }
 using NativeHandle = void*;
 
 NativeHandle OpenNative(const String& path, std::string* error) {
-  // Now: a function that nobody defines is an error here, and not the end of the process at its
-  // first call.
+  // RTLD_NOW: an undefined function is an error here instead of ending the process at its first
+  // call.
   NativeHandle handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* text = dlerror();
@@ -88,7 +88,7 @@ struct Segment {
   }
 };
 
-// Where the library is mapped; empty where the platform does not tell.
+// Where the library is mapped; empty if the platform does not say.
 std::vector<Segment> FindSegments([[maybe_unused]] NativeHandle handle) {
   std::vector<Segment> segments;
 #ifdef __ELF__
@@ -172,7 +172,7 @@ class SharedLibrary final : public Library {
   }
 
   void KeepLoaded() final {
-    // Called for every object that is handed out: do not write to a shared line each time.
+    // Called for every object that is returned: do not write to a shared cache line each time.
     if (keep_loaded_.load(std::memory_order_relaxed)) return;
     keep_loaded_.store(true, std::memory_order_relaxed);
   }
@@ -267,8 +267,8 @@ bool IsRegistered(const Library& library) {
 
 namespace {
 
-// Libraries whose initialisers failed. They stay mapped, so opening one again runs nothing, but it
-// is as useless as the first time.
+// Libraries whose initialisers failed. They stay mapped, so opening one again runs no initialiser,
+// and must fail with the same error.
 class FailedLibraries {
  public:
   static void ThrowIfFailed(NativeHandle handle) {

@@ -3,7 +3,7 @@
 //
 // Who keeps the library loaded: its module does, every function obtained from the module keeps the
 // module, and a library that has returned an object, raised an error of its own or registered
-// something stays loaded for good, because the deleter may be code of the library. Objects that
+// something is never unloaded, because the deleter may be code of the library. Objects that
 // leave it another way, say appended to a list argument, are not noticed: keep the module then.
 #include "library.h"
 
@@ -212,7 +212,7 @@ void CheckImports(const EmbeddedReader& reader, const EmbeddedModules& parsed) {
   }
 }
 
-// Takes away modules that nobody left imports until none or only a cycle is left.
+// Removes modules that no remaining one imports, until none or only a cycle is left.
 void CheckNoCycle(const EmbeddedReader& reader, const EmbeddedModules& parsed) {
   size_t count = parsed.modules.size();
   std::vector<size_t> importers(count, 0);

@@ -69,7 +69,7 @@ class SystemLibrary final : public Library {
   std::string prefix_;
 };
 
-// One module per prefix, for ever.
+// One module per prefix, never released.
 class SystemModules {
  public:
   Module Get(const String& prefix) {

@@ -44,10 +44,10 @@ namespace tvm {
 namespace ffi {
 namespace tether {
 
-/*! \brief Objects on the path from the root; far beyond any real data, far below exhausting memory.
+/*! \brief Objects on the path from the root; far beyond any real data, far below what memory holds.
  */
 inline constexpr size_t kMaxGraphDepth = size_t{1} << 20;
-/*! \brief Hooks that ask about parts recurse on the native stack; this much of it is theirs. */
+/*! \brief Hooks that ask about parts recurse on the native stack, and may use this much of it. */
 inline constexpr uintptr_t kMaxHookStack = 2 * 1024 * 1024;
 inline constexpr const char* kHooksUsedUpStack =
     "type attribute hooks are nested too deeply (the stack of this thread is nearly used up)";
@@ -99,8 +99,8 @@ inline Any ReadField(const TVMFFIFieldInfo* field, const Object* object) {
  * \brief Appends the children of an object: elements; key, value, key, value...; or the reflected
  * fields without any of `skip_flags`, ancestors first.
  *
- * Copying them out makes a walk immune to user hooks that change a List or a Dict under its feet,
- * and, under the object's lock, to other threads that do.
+ * Because they are copied, user hooks may change a List or a Dict during the walk, and so, under
+ * the object's lock, may other threads.
  */
 inline void AppendChildren(const Object* node, int64_t skip_flags, std::vector<Child>* out) {
   ObjectLock lock(node);
@@ -271,7 +271,7 @@ class GraphWalk {
     }
   }
 
-  // One by one: letting go of a child may run user code, and that may come back to this walk.
+  // One by one: dropping a child may run user code, and that may call this walk again.
   void DropChildren(size_t first) {
     while (children_.size() > first) {
       Child gone = std::move(children_.back());

@@ -5,13 +5,14 @@
 //   ffi._PyClassRegisterTypeAttrColumns(type_index, total_size)
 //
 // and from then on the type has a constructor, an allocator and a shallow copy like any C++ class.
-// No C++ class stands behind such an object: it is a block of zeros with a header, and the
+// There is no C++ class for such an object: it is a block of zeros with a header, and the
 // reflected fields say which parts of it hold references. Zero bytes are a None value, a null
 // reference and a zero number at once, so a fresh block is a valid object.
 #include <tvm/ffi/any.h>
 #include <tvm/ffi/device.h>
 #include <tvm/ffi/dtype.h>
 #include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/memory.h>
 #include <tvm/ffi/reflection/registry.h>
@@ -20,6 +21,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -37,15 +39,23 @@ constexpr const char* kLayoutAttr = "__tether_py_class_layout__";
 
 enum class Storage : uint8_t { kPlain, kAny, kObject };
 
-// One pointer of static type Any is an Optional<object>, which owns, or a plain C++ pointer to an
-// object or a string, which does not. The schema tells them apart.
+// The value of a key in a JSON text, as a string. Nothing if the text is not an object with it.
+std::optional<String> StringInJSON(const String& text, const char* key) {
+  String error;
+  auto object = json::Parse(text, &error).as<json::Object>();
+  if (!object.has_value()) return std::nullopt;
+  auto value = object->Get(key);
+  return value.has_value() ? (*value).as<String>() : std::nullopt;
+}
+
+// A field of static type Any and the size of a pointer is either an Optional<object>, which owns,
+// or a plain C++ pointer to an object or a string, which does not. The schema tells them apart.
 bool IsBorrowedPointer(const TVMFFIFieldInfo& field) {
-  constexpr std::string_view kSchema = R"("type_schema":"{\"type\":\")";
-  constexpr std::string_view kOptional = R"(Optional\")";
-  std::string_view metadata = ToView(field.metadata);
-  size_t position = metadata.find(kSchema);
-  if (position == std::string_view::npos) return false;
-  return metadata.substr(position + kSchema.size(), kOptional.size()) != kOptional;
+  String metadata(field.metadata.data, field.metadata.size);
+  std::optional<String> schema = StringInJSON(metadata, "type_schema");
+  if (!schema.has_value()) return false;
+  std::optional<String> type = StringInJSON(*schema, "type");
+  return type.has_value() && *type != "Optional";
 }
 
 Storage StorageOf(const TVMFFITypeInfo* type, const TVMFFIFieldInfo& field) {
@@ -170,7 +180,7 @@ void RegisterPyClass(int32_t type_index, int32_t total_size) {
   const PyClassLayout* layout = owner.get();
   RegisterAttr(type_index, reflection::type_attr::kInit,
                MakeInitFunction(type, [layout] { return NewPyObject(*layout); }));
-  // From here on the type refers to its layout for good.
+  // From here on the type refers to its layout, which is never freed.
   RegisterAttr(type_index, kLayoutAttr, static_cast<void*>(owner.release()));
   RegisterAttr(type_index, reflection::type_attr::kNew,
                Function::FromTyped([layout] { return ObjectRef(NewPyObject(*layout)); }));

@@ -3,10 +3,10 @@
 // RecursiveEq and the orderings RecursiveLt/Le/Gt/Ge: content against content, first difference
 // decides.
 //
-// A pair of objects is compared once. While it is being compared, and ever after, it counts as
+// A pair of objects is compared once. While it is being compared, and afterwards, it counts as
 // equal: any difference found anywhere ends the whole comparison, so assuming equality can never
-// hide one. The exception is a user hook, which may carry on after one of its questions was
-// answered "different"; everything assumed since the question was asked is forgotten then.
+// hide one. The exception is a user hook, which may continue after one of its questions was
+// answered "different"; then everything assumed since that question is forgotten.
 #include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/extra/dataclass.h>
 #include <tvm/ffi/reflection/registry.h>
@@ -230,8 +230,8 @@ class CompareWalk {
     return result;
   }
 
-  // An object with one owner is reached once per visit of the owner, so the owner's pair does the
-  // job. Now and then any pair is remembered: a cycle may run through pointers that own nothing.
+  // An object with one owner is reached once per visit of the owner, so the owner's pair is
+  // enough. Now and then any pair is remembered: a cycle may run through pointers that own nothing.
   bool IsWorthRemembering(const Object* node) const {
     constexpr uint64_t kOwnerAndWalk = 2;
     return node->use_count() > kOwnerAndWalk || frames_.size() % 64 == 0;
@@ -305,7 +305,7 @@ class CompareWalk {
   }
 
   // The first difference decides an order, so a part may only be compared at once if none before it
-  // has been put off. Equality has no such scruples.
+  // has been put off. For equality the order does not matter.
   template <typename Part>
   int AddParts(size_t first, Part&& lhs, Part&& rhs) {
     int result;

@@ -190,7 +190,7 @@ class HashWalk
   void Finish(Any node, uint64_t hash) {
     seen_[ObjectOf(node)] = {Hashed::kDone, hash};
     hashes_.push_back(hash);
-    // A getter may have made this object just now: its address must stay taken while it is a key.
+    // A getter may have made this object just now. Held, so that its address is not reused.
     keep_alive_.push_back(std::move(node));
   }
 

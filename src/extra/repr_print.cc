@@ -336,13 +336,13 @@ class ReprWalk : public GraphWalk<ReprWalk, size_t> {  // frame data: where the 
   void Finish(Any node, size_t begin) {
     seen_[ObjectOf(node)] = {Printed::kDone, static_cast<uint32_t>(current_), begin,
                              out().size() - begin};
-    // A getter may have made this object just now: its address must stay taken while it is a key.
+    // A getter may have made this object just now. Held, so that its address is not reused.
     keep_alive_.push_back(std::move(node));
   }
 
   bool with_address_;
-  // One string for the whole walk, and one for each part a hook asked for: what the hook makes of
-  // that text is its own affair, so it cannot become a piece of the outer string directly.
+  // One string for the whole walk, and one for each part a hook asked for: the hook may
+  // change that text, so it cannot become a piece of the outer string directly.
   std::deque<std::string> texts_;
   size_t current_ = 0;
   AddressMap<const Object*, Printed> seen_;

@@ -232,7 +232,7 @@ class GraphReader {
       if (top.next < top.parts.size()) {
         int64_t part = top.parts[top.next++];
         if (part == kNoPart) continue;
-        // Done ones are passed over here, so that only open ones come back to be called a cycle.
+        // Finished ones are skipped here, so that only open ones are reported as a cycle.
         if (decoded_[static_cast<size_t>(part)].state != State::kDone) Begin(part);
         continue;
       }

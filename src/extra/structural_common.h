@@ -26,13 +26,13 @@ inline const TVMFFIAny& CellOf(const Any& value) {
   return *details::AnyUnsafe::TVMFFIAnyPtrFromAny(value);
 }
 
-/*! \brief The same bytes as an Any, which is not to outlive the cell. */
+/*! \brief The same bytes as an Any, which must not outlive the cell. */
 inline const Any& AnyOf(const TVMFFIAny& cell) {
   static_assert(sizeof(Any) == sizeof(TVMFFIAny), "an Any is its cell");
   return reinterpret_cast<const Any&>(cell);
 }
 
-/*! \brief How objects of a type compare; throws if the type has not said. */
+/*! \brief How objects of a type compare; throws if the type does not say. */
 inline TVMFFISEqHashKind RequireStructuralKind(const TVMFFITypeInfo* type) {
   if (type->metadata == nullptr) {
     TVM_FFI_THROW(TypeError) << "Type metadata is not set for type `" << ToView(type->type_key)
@@ -47,7 +47,7 @@ inline TVMFFISEqHashKind RequireStructuralKind(const TVMFFITypeInfo* type) {
 }
 
 /*! \brief What a walk asks about the type of every object, with the answers for the last few types
- * at hand. */
+ * cached. */
 class StructuralTypes {
  public:
   struct Facts {
@@ -109,8 +109,8 @@ inline TVMFFIByteArray RequireHostContent(const DLTensor& tensor, const char* ve
 /*!
  * \brief A value on its way through a walk, borrowed from its owner where that is possible.
  *
- * A walk only reads, so what it borrows stays where it is, until user code gets to run. Before that
- * the walk has to Own everything it is going to look at again. Where other threads change things
+ * A walk only reads, so what it borrows stays where it is until user code runs. Before that, the
+ * walk has to Own everything it is going to look at again. Where other threads change things
  * meanwhile (MayChangeAnyTime) it does so from the start, and looks at containers through Views.
  */
 class Part {
@@ -229,7 +229,7 @@ class FieldCursor {
   int32_t index_ = 0;
 };
 
-/*! \brief A stack that needs no heap while it is low. References are good until the next Push. */
+/*! \brief A stack that needs no heap while it is low. References are valid until the next Push. */
 template <typename T, size_t kInline>
 class InlineStack {
  public:
@@ -278,7 +278,7 @@ class InlineStack {
 };
 
 /*!
- * \brief Finds out that a walk is running in circles.
+ * \brief Detects that a walk goes through a cycle.
  *
  * Such a walk only ever goes deeper. Looking through the stack each time its depth has doubled
  * costs a constant per level, and nothing at all for shallow values.

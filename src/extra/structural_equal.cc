@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StructuralEqual: compares two values side by side. Variables and DAG nodes that were found equal
-// are bound to each other for the rest of the comparison; whoever meets one of them again must meet
-// the other on the other side.
+// are bound to each other for the rest of the comparison: where one of them occurs again, the other
+// must occur on the other side.
 #include <tvm/ffi/container/tuple.h>
 #include <tvm/ffi/extra/structural_equal.h>
 #include <tvm/ffi/reflection/registry.h>
@@ -164,7 +164,7 @@ class StructuralComparer {
   }
 
   // Compares leaves, and nodes as far as their parts are leaves. Most nodes of a tree are its last
-  // ones; they are done with here and need neither a frame nor a count. Open: there is more to
+  // ones; they are finished here and need neither a frame nor a count. Open: there is more to
   // compare, from *progress on.
   TVM_FFI_INLINE Outcome Settle(const TVMFFIAny& left, const TVMFFIAny& right, Progress* progress) {
     Outcome outcome = CompareLeaves(left, right);
@@ -242,7 +242,7 @@ class StructuralComparer {
            type_index == kTVMFFIBytes;
   }
 
-  // Compares two nodes that could not be settled. Open: a frame was pushed, and *next are the parts
+  // Compares two nodes that are still undecided. Open: a frame was pushed, and *next are the parts
   // of it to enter.
   Outcome Enter(Next* next) {
     switch (next->lhs.type_index()) {
@@ -273,7 +273,7 @@ class StructuralComparer {
     return false;
   }
 
-  // Hooks may change a Dict, which a walk over its own entries would not survive.
+  // Hooks may change a Dict, so its own entries cannot be walked while they run.
   void KeepEntries(PairFrame* frame) {
     if (frame->lhs.type_index() != kTVMFFIDict) return;
     const MapBaseObj* dict = MapOf(frame->lhs.cell());
@@ -337,7 +337,7 @@ class StructuralComparer {
     auto num_steps = static_cast<ptrdiff_t>(lhs_steps_.size());
     Any result = callback_->Call<&StructuralComparer::ComparePart>(hook, lhs->view(), rhs->view());
     if (!result.cast<bool>()) return false;
-    // Parts may differ although the hook calls the whole equal; they are no mismatch then.
+    // Parts may differ although the hook calls the whole equal; that is not a mismatch.
     lhs_steps_.erase(lhs_steps_.begin() + num_steps, lhs_steps_.end());
     rhs_steps_.erase(rhs_steps_.begin() + num_steps, rhs_steps_.end());
     return true;
@@ -359,7 +359,7 @@ class StructuralComparer {
   }
 
   void Pop() {
-    // What the frame owns dies when the stack is whole again.
+    // What the frame owns is released when the stack is consistent again.
     Part lhs = std::move(frames_.back().lhs);
     Part rhs = std::move(frames_.back().rhs);
     ObjectRef dict_copy = std::move(frames_.back().dict_copy);
@@ -378,7 +378,7 @@ class StructuralComparer {
   }
 
   // Goes on in the topmost frame. Open: *next are the parts of it to enter. Equal: it is done and
-  // gone.
+  // popped.
   Outcome Advance(Next* next) {
     next->lhs.LetGo();
     next->rhs.LetGo();
@@ -559,8 +559,8 @@ class StructuralComparer {
   StructuralTypes types_;
   Views views_;
   InlineStack<PairFrame, 8> frames_;
-  // Values, not addresses: a getter may have made them just now, and their addresses must stay
-  // taken.
+  // Values, not addresses: a getter may have made them just now, and they are held so that their
+  // addresses are not reused.
   Binding lhs_to_rhs_;
   Binding rhs_to_lhs_;
   AddressMap<std::pair<const Object*, const Object*>, std::pair<Any, Any>> equal_pairs_;

@@ -88,7 +88,7 @@ class StructuralHasher {
     return hooks;
   }
 
-  // A part on its way from the node it was found in to its own turn.
+  // A part that was found in a node and is to be hashed next.
   struct Next {
     Part value;
     TVMFFIDefRegionKind region;
@@ -321,7 +321,7 @@ class StructuralHasher {
     return known != nullptr;
   }
 
-  // One by one: letting go of a value may run user code, and that may come back to this walk.
+  // One by one: dropping a value may run user code, and that may call this walk again.
   void DropEntries(size_t first) {
     while (entries_.size() > first) {
       Part value = std::move(entries_.back().value);
@@ -329,7 +329,7 @@ class StructuralHasher {
     }
   }
 
-  // The frame is fit for Pop before anything can throw.
+  // The frame is ready for Pop before anything can throw.
   HashFrame& Push(Part&& node, NodeKind node_kind, size_t first_entry = 0) {
     if (is_owning_) node.Own();
     bool is_reachable_again = IsReachableAgain(node);
@@ -344,11 +344,11 @@ class StructuralHasher {
 
   void Pop() {
     if (frames_.back().node_kind == NodeKind::kMapping) DropEntries(frames_.back().first_entry);
-    Part node = std::move(frames_.back().node);  // dies when the stack is whole again
+    Part node = std::move(frames_.back().node);  // released when the stack is consistent again
     frames_.Pop();
   }
 
-  // Goes on in the topmost frame. True: it is done and gone, *hash is its hash. False: *next is the
+  // Goes on in the topmost frame. True: it is done, *hash is its hash. False: *next is the
   // part of it to visit.
   bool Advance(Next* next, uint64_t* hash) {
     next->value.LetGo();
@@ -391,8 +391,8 @@ class StructuralHasher {
     return hash;
   }
 
-  // The hash of an object is computed once. Remembering it is only worth the while if the walk can
-  // come back: another owner leads to the object; or its only owner is a container, which is never
+  // The hash of an object is computed once. Remembering it is only worth it if the walk can come
+  // back: another owner leads to the object; or its only owner is a container, which is never
   // remembered, and the walk can come back to that; or a hook asked for it and may ask again.
   bool IsReachableAgain(const Part& node) {
     if (node.IsShared()) return true;
@@ -403,7 +403,7 @@ class StructuralHasher {
 
   void Remember(Part&& node, uint64_t hash) {
     done_[node.object()] = hash;
-    // The address must stay taken: the object may be one that a getter made just now.
+    // Held, so that its address is not reused: a getter may have made the object just now.
     if (is_owning_) node.Own();
     kept_.push_back(std::move(node));
   }

@@ -22,8 +22,8 @@ struct ProcessTable : NoHooks {
   static constexpr Mutation kMutation = Mutation::kNone;
   using Mutex = std::mutex;
   // Allocators give every thread regions of its own. Objects of one region share a stripe, so a
-  // thread finds the locks and slots it uses in its own cache. Regions are neighbours, or start at
-  // multiples of 64 MiB as glibc's arenas do: 32 of either kind in a row have a stripe each.
+  // thread finds the locks and slots it uses in its own cache. Regions are adjacent, or start at
+  // multiples of 64 MiB as glibc's arenas do: 32 consecutive ones of either kind get a stripe each.
   static uint32_t StripeOf(const void* object) {
     uint64_t region = reinterpret_cast<uintptr_t>(object) >> 21;
     return static_cast<uint32_t>(region + (region >> 5) + (region >> 10)) % kNumStripes;

@@ -5,20 +5,20 @@
 // An adopted object carries the number of its slot in the padding word of its header
 // (kAdoptedMark | n), and its deleter is replaced by the table's:
 //
-//   TieSlot* s = table->adopt(h, &my_frontend);   // first sight; needs a strong reference to h
+//   TieSlot* s = table->adopt(h, &my_frontend);   // first time; needs a strong reference to h
 //   AdoptedSlot* a = FindAdopted(*table, h);      // later: two loads, no lock, no hash
 //
 // A number counts only if slot[n].object == h, so a copied header or garbage in the padding word is
-// never believed. Slots never move, because a tie word contains its lock.
+// never taken for a slot. Slots never move, because a tie word contains its lock.
 //
-// Adoption is one critical section, not a compare-and-swap on the padding word with a roll-back for
-// the loser: garbage there may happen to be the number of the slot that is just being filled, and a
-// third thread would use a slot that its loser is about to free.
+// Adoption is one critical section, not a compare-and-swap on the padding word that the loser rolls
+// back: garbage there may happen to be the number of the slot that is being filled, and a third
+// thread would use a slot that the loser is about to free.
 //
 // The table has several locks, so that threads do not wait for each other. The address of an object
-// says which one (StripeOf), so all there is to say about one object is said under one lock. Each
-// stripe has free slots of its own and holds on to two bundles of them at most; further bundles go
-// through a common pile to the stripe that needs some next. Locks: stripe, then pile.
+// says which one (StripeOf), so everything about one object happens under one lock. Each stripe
+// has its own free slots and keeps at most two bundles of them; further bundles go through a common
+// pile to the next stripe that needs some. Locks: stripe, then pile.
 //
 // One table per process lives in libtvm_ffi. Frontends reach it without a new exported symbol:
 // the global function "ffi.tether.AdoptedTable" returns a const AdoptedTable* as an opaque pointer.
@@ -41,7 +41,7 @@ inline constexpr uint32_t kAdoptedMark = 0x80000000u;
 
 // What the table calls when an adopted object dies. Must outlive the process's last object.
 struct TieFrontend {
-  // Settles the word for good and returns the wrapper it owned, or NULL.
+  // Settles the word finally and returns the wrapper it owned, or NULL.
   void* (*settle)(TieSlot* slot);
   // Returns the word's reference to that wrapper; H is destroyed by then. Any thread, never blocks.
   void (*release)(void* wrapper);
@@ -62,7 +62,7 @@ struct AdoptedTable {
   uint32_t chunk_bits;  // slots per chunk = 1 << chunk_bits
   uint32_t num_chunks;  // entries of `chunks`; NULL where not needed yet
   const std::atomic<AdoptedSlot*>* chunks;
-  // The object's slot, made if there is none; NULL if another frontend has it or memory is short.
+  // The object's slot, made if there is none; NULL if another frontend has it, or without memory.
   // The caller holds a strong reference.
   TieSlot* (*adopt)(TVMFFIObject* object, const TieFrontend* frontend);
   // How many objects are adopted now.
@@ -144,7 +144,7 @@ class AdoptedTableOf {
     if (AdoptedSlot* slot = FindAdopted<Config>(table_, object, LoadPadding<Config>(object))) {
       return slot->frontend == frontend ? &slot->tie : nullptr;
     }
-    // A byte copy of an adopted object: its own deleter is nowhere to be found.
+    // A byte copy of an adopted object: its original deleter cannot be found.
     if (object->deleter == &Deleter) return nullptr;
     uint32_t n = 0;
     AdoptedSlot* slot = TakeFree(stripe, &n);
@@ -152,8 +152,8 @@ class AdoptedTableOf {
     slot->original = object->deleter;
     slot->frontend = frontend;
     At::Store(slot->object, object, std::memory_order_release);
-    // Deleters run only after the last reference is gone and the caller has one, so nobody reads
-    // this field now; the count's release and acquire order it for whoever will.
+    // Deleters run only after the last reference is gone, and the caller has one, so no thread
+    // reads this field now; the count's release and acquire order it for the one that will.
     object->deleter = &Deleter;
     Config::Step(&object->__padding);
     __atomic_store_n(&object->__padding, kAdoptedMark | n, __ATOMIC_RELEASE);
@@ -169,7 +169,7 @@ class AdoptedTableOf {
     TVMFFIObject* object = static_cast<TVMFFIObject*>(self);
     uint32_t padding = LoadPadding<Config>(object);
     AdoptedSlot* slot = FindAdopted<Config>(table_, object, padding);
-    if (slot == nullptr) return;  // a byte copy (see Adopt): leaked, because nobody can free it
+    if (slot == nullptr) return;  // a byte copy (see Adopt): leaked, because nothing can free it
     const TieFrontend* frontend = slot->frontend;
     void (*original)(void*, int) = slot->original;
     void* wrapper = (flags & kSettlePhase) != 0 ? frontend->settle(&slot->tie) : nullptr;
@@ -207,7 +207,7 @@ class AdoptedTableOf {
     return slot;
   }
 
-  // Leaves free or fresh slots in a stripe whose chain is empty; false if memory is short.
+  // Leaves free or fresh slots in a stripe whose chain is empty; false if out of memory.
   static bool Refill(Stripe& stripe) {
     if (stripe.spare != 0) {
       stripe.free = std::exchange(stripe.spare, 0);

@@ -7,13 +7,13 @@
 //   atexit:         list.Close()         // from now on C++ threads leave wrappers alone
 //   forked child:   list.AfterForkInChild()
 //
-// `requested_` means that a pending call is on its way. Only that call takes it back, before it
+// `requested_` means that a pending call has been requested. Only that call clears it, before it
 // pops, so a push it did not see asks again. (An ordinary Drain leaves the flag alone: the pending
-// call is still coming, and will find the list empty.)
+// call still runs, and will find the list empty.)
 //
 // Gates: a C++ thread may touch a wrapper only between Enter() == true and Leave(), and a Python
 // thread may follow a dormant handle only between EnterReader() == true and LeaveReader(). Close()
-// shuts the second gate, waits for those inside, and only then shuts the first: while somebody
+// closes the second gate, waits for those inside, and only then closes the first: while a thread
 // reads through a handle, C++ threads still empty it before they free the object. Python waits for
 // C++, never the reverse; nothing blocks between the two. With the GIL, Close() and readers exclude
 // each other anyway.
@@ -92,7 +92,7 @@ class ReclaimList {
     DrainAll();
   }
 
-  // Threads inside the gate and pending calls did not come along.
+  // Threads inside the gate and pending calls do not exist in the child.
   void AfterForkInChild() {
     inside_.store(0, std::memory_order_relaxed);
     readers_.store(0, std::memory_order_relaxed);

@@ -7,9 +7,9 @@
 //   Inactive(W)  W | kInactive  the word owns the one reference to W, W owns nothing of H
 //
 //   transition             function      when
-//   Detached -> Active     Fetch, Attach H comes to Python for the first time
+//   Detached -> Active     Fetch, Attach H is given to Python for the first time
 //   Active -> Inactive     Drop          the last Python reference goes, something else holds H
-//   Inactive -> Active     Fetch         H comes to Python again: same W, same state
+//   Inactive -> Active     Fetch         H is given to Python again: same W, same state
 //                          Promote       W, reached through a weak reference, is used
 //   Active -> Detached     Take, Rebind  move; a wrapper that dies without Drop
 //   Active -> gone         Drop          W's reference to H was the only one
@@ -75,13 +75,13 @@ class Tie : private TieSteps<R> {
     return slot != nullptr && slot->frontend == &kFrontend ? &slot->tie : nullptr;
   }
 
-  // NULL if another frontend has tied H, or memory is short. Needs a strong reference.
+  // NULL if another frontend has tied H, or out of memory. Needs a strong reference.
   static TieSlot* FindOrAdopt(TVMFFIObject* h) {
     TieSlot* slot = FindSlot(h);
     return slot != nullptr ? slot : R::Table().adopt(h, &kFrontend);
   }
 
-  // ---- Python takes hold ----------------------------------------------------------------------
+  // ---- Python takes a reference ---------------------------------------------------------------
 
   // The wrapper of H, as a new reference. Takes over one strong reference to H. make(h) returns a
   // new wrapper with an empty handle, or NULL with an error set, which is passed on.
@@ -113,7 +113,7 @@ class Tie : private TieSteps<R> {
           DropStrong(h);
           return w;
         }
-        // Count 0: about to drop, which a moment settles, or parked half-dead by the trashcan.
+        // Count 0: about to drop (resolved by retrying), or its dealloc is put off by the trashcan.
         if (out_of_patience) {
           Publish(slot, 0);
           continue;
@@ -123,7 +123,7 @@ class Tie : private TieSteps<R> {
         Publish(slot, reinterpret_cast<uintptr_t>(w));
         return w;
       } else if (out_of_patience) {
-        // Its thread has vanished (fork). The word lets go of it.
+        // Its thread does not exist any more (fork). The word releases it.
         SwapDormant(w, kEmpty);
         Publish(slot, 0);
         R::DecRef(w);
@@ -134,8 +134,8 @@ class Tie : private TieSteps<R> {
     }
   }
 
-  // The first half of a fetch where somebody else keeps H alive meanwhile: a live hit costs H no
-  // count traffic. NULL if there is none; then AddStrong and Fetch.
+  // The first half of a fetch, where something else keeps H alive meanwhile: a live hit does not
+  // touch the count of H. NULL if there is none; then AddStrong and Fetch.
   static Wrapper* FetchLive(TVMFFIObject* h) {
     TieSlot* slot = FindSlot(h);
     if (slot == nullptr) return nullptr;
@@ -145,16 +145,16 @@ class Tie : private TieSteps<R> {
     return hit ? WrapperOf(word) : nullptr;
   }
 
-  // Keeps Python from H, which somebody else keeps alive, while no wrapper of it is in use: until
-  // StopKeeping whoever wants one waits, spinning. If one is in use, that is returned, as a new
-  // reference, and nothing is kept. Without the GIL only.
+  // Keeps Python away from H, which something else keeps alive, while no wrapper of it is in use:
+  // until StopKeeping, threads that want one wait, spinning. If one is in use, that is returned, as
+  // a new reference, and nothing is kept. Without the GIL only.
   struct Kept {
     TieSlot* slot = nullptr;
     uintptr_t word = 0;
   };
   static Wrapper* FetchLiveOrKeep(TVMFFIObject* h, Kept* kept) {
     TieSlot* slot = FindOrAdopt(h);
-    if (slot == nullptr) return nullptr;  // nobody's, or another frontend's
+    if (slot == nullptr) return nullptr;  // not tied, or by another frontend
     uintptr_t word = Lock(slot);
     if (word == 0 || !IsActive(word) || !R::TryIncRef(WrapperOf(word))) {
       *kept = {slot, word};
@@ -197,7 +197,7 @@ class Tie : private TieSteps<R> {
     return IsUsable(handle) ? ObjectOf(handle) : Promote(w);
   }
 
-  // Use of a wrapper that is, or was a moment ago, dormant.
+  // Use of a wrapper that is, or was just now, dormant.
   static TVMFFIObject* Promote(Wrapper* w) {
     list().Drain();
     for (int attempt = 0; attempt <= R::kMaxAttempts; ++attempt) {
@@ -268,8 +268,8 @@ class Tie : private TieSteps<R> {
     HandOff(w, h, slot);
   }
 
-  // tp_finalize from the collector, which is over only after it: a wrapper that somebody took since
-  // this collection began, or that will take H with it, is left alone.
+  // tp_finalize from the collector, which goes on after it: a wrapper that another thread took
+  // since this collection began, or whose death will destroy H, is left alone.
   static void DropFromCollector(Wrapper* w) {
     uintptr_t handle = At::Load(R::HandleOf(w));
     if (!IsUsable(handle)) return;
@@ -325,7 +325,7 @@ class Tie : private TieSteps<R> {
 
   // ---- C++ lets go ----------------------------------------------------------------------------
 
-  // H is dying: no strong reference is left, so this thread is alone with the word. Returns the
+  // H is dying: no strong reference is left, so only this thread uses the word. Returns the
   // wrapper whose reference the word owned, to be passed to Release once H is destroyed.
   static Wrapper* Settle(TieSlot* slot) {
     uintptr_t word = At::Load(slot->word);
@@ -348,7 +348,7 @@ class Tie : private TieSteps<R> {
   }
 
   // H, which has an alloc header, was destroyed, and a C++ weak reference keeps its storage. The
-  // wrapper does not wait for that (P4): as in Settle, this thread is alone with the word.
+  // wrapper does not wait for that (P4): as in Settle, only this thread uses the word.
   static void OnlyStorageIsLeft(TVMFFIObject* h) {
     if (PrefixOf(h)->header.delete_space != &DeleteSpace) return;
     if (Wrapper* w = Settle(&PrefixOf(h)->tie)) Release(w);
@@ -385,7 +385,7 @@ class Tie : private TieSteps<R> {
   using Steps::Lock, Steps::LockDormant, Steps::Publish, Steps::SwapDormant, Steps::Unlock,
       Steps::UnlockDormant;
 
-  // Publish, then let go: whoever sees H die from here on finds Inactive(W) and settles it.
+  // Publish, then release: a thread that sees H die from here on finds Inactive(W) and settles it.
   static void HandOff(Wrapper* w, TVMFFIObject* h, TieSlot* slot) {
     R::IncRef(w);  // the word's
     if (Broken(Mutation::kLetGoFirst)) DropStrong(h);
@@ -399,7 +399,7 @@ class Tie : private TieSteps<R> {
 
   // Inactive(W), word locked, caller owns a strong reference: everything but the publication.
   static void Activate(Wrapper* w, TVMFFIObject* h) {
-    // H lives, so nobody settles, and with the GIL nobody promotes meanwhile: a store will do.
+    // H lives, so no thread settles, and with the GIL none promotes meanwhile: a store is enough.
     if (R::kFreeThreaded) {
       SwapDormant(w, reinterpret_cast<uintptr_t>(h));
     } else {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two words of a tie, and where the first one lives.
 //
-//   tie word (of an object H)            handle (a field of a wrapper W)
-//     0              Detached              H                  usable: owns one strong reference to
-//     H W              Active                H | kDormant       H lives, W owns nothing of it
-//     W | kInactive  Inactive              H | kDormant | kHandleLocked   being promoted
-//     ... | kWordLocked  (free-threaded)   kEmpty             never bound, or moved away
-//                                          kGone              H died
-//                                          W' | kDead         on the reclaim list, W' is next
+// clang-format off
+//   tie word (of an object H)           handle (a field of a wrapper W)
+//     0                  Detached         H                             usable: W owns a reference
+//     W                  Active           H | kDormant                  H lives, W owns none
+//     W | kInactive      Inactive         H | kDormant | kHandleLocked  being promoted
+//     ... | kWordLocked  free-threaded    kEmpty                        never bound, or moved away
+//                                         kGone                         H died
+//                                         W' | kDead                    reclaim list; W' is next
+// clang-format on
 //
 // "Usable" is one test: no tag is set. The tie word of an object that this frontend's allocator
 // made sits in the 16 bytes before it; any other object is adopted (adopted_table.h).
@@ -62,10 +64,10 @@ inline TVMFFIObject* ObjectOf(uintptr_t handle) {
   return reinterpret_cast<TVMFFIObject*>(handle & ~kHandleTags);
 }
 
-// What the engine says of a step before it takes it, so that a test can interleave threads there
-// and watch what they saw. Runtimes inherit these no-ops.
+// Called before each step, so that a test can interleave threads there and see what they saw.
+// Runtimes inherit these no-ops.
 struct NoHooks {
-  // Whether the process has never had a second thread; "no" is always right.
+  // Whether the process has never had a second thread; false is always a safe answer.
   static bool OneThread() { return false; }
   static void Step(const void* /*about_to_touch*/) {}
   template <typename T>
@@ -74,8 +76,8 @@ struct NoHooks {
   }
 };
 
-// Steps that a test can break, here or in its runtime, to prove that it would notice. Shipped code
-// has kNone.
+// Steps that a test can break, here or in its runtime, to prove that it notices. Shipped code has
+// kNone.
 enum class Mutation {
   kNone,
   kLetGoFirst,

@@ -379,6 +379,7 @@ struct PyField {
   int64_t size;
   int64_t offset;
   int64_t flags = 0;
+  const char* metadata = "";
 };
 
 // What a frontend does for `class key(parent): name: type ...`.
@@ -395,6 +396,7 @@ int32_t DefinePyClass(const char* key, const char* parent, const std::vector<PyF
                           .cast<Function>();
     TVMFFIFieldInfo info{};
     info.name = refl::AsByteArray(field.name);
+    info.metadata = refl::AsByteArray(field.metadata);
     info.flags =
         kTVMFFIFieldFlagBitMaskWritable | kTVMFFIFieldFlagBitSetterIsFunctionObj | field.flags;
     info.size = field.size;
@@ -627,6 +629,33 @@ TEST(PyClass, BorrowedPointersOfAParentAreNotReleased) {
   EXPECT_EQ(count(), 3);
   EXPECT_TRUE(GetField(copy, "borrowed").same_as(target));
   copy.reset();
+  object.reset();
+  EXPECT_EQ(count(), 1);
+}
+
+// Spaces, other keys and another order: whatever JSON allows.
+TEST(PyClass, TheSchemaOfAFieldIsReadAsJSON) {
+  constexpr const char* kKey = "test.dataclass.PySchemas";
+  constexpr const char* kBorrowed =
+      R"({"note": "\"type_schema\":\"{\\\"type\\\":\\\"Optional\\\"",
+          "type_schema": "{ \"args\": [], \"type\" : \"ffi.Object\" }"})";
+  constexpr const char* kOwned =
+      R"({ "type_schema" : "{ \"args\": [{\"type\": \"ffi.Object\"}], \"type\" : \"Optional\" }" })";
+  static int32_t index = DefinePyClass(kKey, "ffi.Object",
+                                       {{"borrowed", kTVMFFIAny, 8, 24, 0, kBorrowed},
+                                        {"owned", kTVMFFIAny, 8, 32, 0, kOwned},
+                                        {"unknown", kTVMFFIAny, 8, 40, 0, "{not JSON"}},
+                                       48);
+  (void)index;
+  Any target = MakePair(1, 2);
+  auto count = [&] { return target.cast<ObjectRef>().use_count() - 1; };
+  Any object = TypeAttr(kKey, "__ffi_new__").cast<Function>()();
+  auto* handle = details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(target.cast<ObjectRef>());
+  auto* header = details::ObjectUnsafe::GetHeader(object.as<Object>());
+  auto* slots = reinterpret_cast<TVMFFIObject**>(reinterpret_cast<char*>(header) + 24);
+  slots[0] = slots[1] = slots[2] = handle;
+  for (int i = 0; i < 2; ++i) TVMFFIObjectIncRef(handle);
+  EXPECT_EQ(count(), 3);
   object.reset();
   EXPECT_EQ(count(), 1);
 }

@@ -184,7 +184,7 @@ TEST(SafeCall, AnythingThatIsThrownBecomesAnError) {
     Expected<Any> result = f.CallExpected(kind);
     ASSERT_TRUE(result.is_err());
     EXPECT_EQ(result.error().kind(), "RuntimeError");
-    EXPECT_EQ(result.error().message(), "an exception was thrown that is no std::exception");
+    EXPECT_EQ(result.error().message(), "an exception was thrown that is not a std::exception");
   }
 }
 

@@ -633,7 +633,7 @@ TEST(LibraryLoad, AnExceptionInAStaticInitialiserIsTheErrorOfTheLoad) {
   TempFile number(Registers("throw number"));
   Error unknown = Catch([&] { Module::LoadFromFile(number.path()); });
   EXPECT_EQ(unknown.kind(), "RuntimeError");
-  EXPECT_EQ(unknown.message(), "an exception was thrown that is no std::exception");
+  EXPECT_EQ(unknown.message(), "an exception was thrown that is not a std::exception");
   TempFile thrower(Registers("throw error"));
   Error known = Catch([&] { Module::LoadFromFile(thrower.path()); });
   EXPECT_EQ(known.kind(), "ValueError");

@@ -19,7 +19,7 @@ if shutil.which("c++") is None:
     pytest.skip("no C++ compiler: clients cannot be built", allow_module_level=True)
 
 HERE = Path(__file__).parent
-UNKNOWN = "an exception was thrown that is no std::exception"
+UNKNOWN = "an exception was thrown that is not a std::exception"
 
 
 def compile_library(source: Path, target: Path) -> Path:

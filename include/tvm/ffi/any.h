@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any holds any value and owns it; AnyView only looks at one.
+// Any holds any value and owns it; AnyView borrows one.
 //
 //   Any a = 1;                                // int
 //   a = String("hello");                      // now a string
@@ -89,7 +89,7 @@ inline constexpr bool convertible_or_any_v = convertible_v<T> || std::is_same_v<
 
 }  // namespace tether
 
-// A borrowed value: what is looked at must outlive the view. Passed by value, in registers.
+// A borrowed value, which must outlive the view. Passed by value, in registers.
 class AnyView {
  public:
   AnyView() { tether::StoreNone(&data_); }
@@ -224,7 +224,7 @@ class Any {
   template <typename T, typename = std::enable_if_t<TypeTraits<T>::convert_enabled>>
   TVM_FFI_INLINE Any& operator=(T other) {
     if constexpr (std::is_arithmetic_v<T>) {
-      // Written where it stays: moving a value that was just stored in parts stalls the processor.
+      // Written in its final place: moving a value just stored in parts stalls the processor.
       AnyView view = other;
       TVMFFIAny old = tether::CopyCell(data_);
       data_ = tether::CopyCell(view.data_);
@@ -351,7 +351,7 @@ inline constexpr bool type_subsumes_v<Any, Source> = true;
 
 namespace details {
 
-// The way in and out of Any for containers and bindings.
+// Access to the inside of Any, for containers and bindings.
 struct AnyUnsafe : public ObjectUnsafe {
   TVM_FFI_INLINE static TVMFFIAny MoveAnyToTVMFFIAny(Any&& any) {
     TVMFFIAny data = tether::CopyCell(any.data_);
@@ -527,8 +527,8 @@ TVM_FFI_INLINE bool SameContent(const TVMFFIAny* lhs, const TVMFFIAny* rhs) {
 }
 
 // The hash of a key, by content for strings and bytes. A hash hook is not called but put into
-// *hook, and the result then means nothing: hooks are user code, and the caller may have to get
-// ready for them.
+// *hook, and the result then means nothing: hooks are user code, and the caller may have to
+// prepare for them.
 TVM_FFI_INLINE uint64_t HashUnlessHook(const Any& src, const TVMFFIAny** hook) {
   const TVMFFIAny* value = details::AnyUnsafe::TVMFFIAnyPtrFromAny(src);
   int32_t index = value->type_index;
@@ -546,7 +546,7 @@ TVM_FFI_INLINE uint64_t HashUnlessHook(const Any& src, const TVMFFIAny** hook) {
   return details::StableHashCombine(key, value->v_uint64);
 }
 
-// Whether two keys are equal. If that is for an equality hook to say, it is put into *hook, not
+// Whether two keys are equal. If an equality hook has to decide that, it is put into *hook, not
 // called, and the result is false.
 TVM_FFI_INLINE bool EqualUnlessHook(const Any& lhs, const Any& rhs, const TVMFFIAny** hook) {
   if (lhs.same_as(rhs)) return true;

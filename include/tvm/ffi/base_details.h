@@ -87,7 +87,7 @@
   TypeName& operator=(const TypeName& other) = default;       \
   TypeName& operator=(TypeName&& other) noexcept = default
 
-// For C functions without a return code to spare: report and leave the process.
+// For C functions that cannot return an error code: report it and end the process.
 #define TVM_FFI_LOG_EXCEPTION_CALL_BEGIN() \
   try {                                    \
   (void)0
@@ -109,13 +109,13 @@
 namespace tvm {
 namespace ffi {
 
-// Names of our own that no other build of this interface uses: inline code of several builds meets
-// in one process, and the linker merges equal names.
+// Our own names, which no other build of this interface uses: one process may contain inline code
+// of several builds, and the linker merges equal names.
 namespace tether {
 
-// The message of an error that stands for an exception of any other class.
+// The message of the error for an exception that is not derived from std::exception.
 inline constexpr const char* kUnknownException =
-    "an exception was thrown that is no std::exception";
+    "an exception was thrown that is not a std::exception";
 
 // From a handler: gives the exception to the load_module call that runs this initialiser. False if
 // there is none.

@@ -223,7 +223,7 @@ using ErrorBuilder = ::tvm::ffi::tether::ErrorBuilder;
 #define TVM_FFI_THROW(ErrorKind) \
   TVM_FFI_THROW_WITH_LOG_(ErrorKind, (TVM_FFI_ALWAYS_LOG_BEFORE_THROW != 0))
 
-// The same, printed to stderr first: for places where nobody may be there to catch.
+// The same, printed to stderr first: for places where the exception may not be caught.
 #define TVM_FFI_LOG_AND_THROW(ErrorKind) TVM_FFI_THROW_WITH_LOG_(ErrorKind, true)
 
 namespace tether {

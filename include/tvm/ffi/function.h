@@ -55,8 +55,8 @@
   TVM_FFI_SAFE_CALL_CATCH_REST_()                                                              \
   TVM_FFI_UNREACHABLE()
 
-// Anything else that was thrown. A thread that is cancelled or ends itself passes through: that is
-// no exception, and the C++ runtime aborts if it is not let go on.
+// Anything else that was thrown. The unwinding of a thread that is cancelled or ends itself is not
+// an exception, and the C++ runtime aborts if it is not passed on.
 #ifdef __GLIBCXX__
 #define TVM_FFI_SAFE_CALL_CATCH_REST_()          \
   catch (::abi::__forced_unwind&) {              \
@@ -74,7 +74,7 @@
   }
 #endif
 
-// Throws the raised error when a C function failed.
+// Throws the raised error if a C function failed.
 #define TVM_FFI_CHECK_SAFE_CALL(func)                                                            \
   do {                                                                                           \
     if (TVM_FFI_PREDICT_FALSE((func) != 0)) throw ::tvm::ffi::details::MoveFromSafeCallRaised(); \
@@ -167,8 +167,8 @@ class CFunctionWithContext : public FunctionObj {
   void (*deleter_)(void* self);
 };
 
-// True of a type whose FFI form is a new object. A view could not own that, so such an argument is
-// held in an Any while the call lasts.
+// True for a type whose FFI form is a new object. A view could not own that, so such an argument is
+// held in an Any during the call.
 template <typename T>
 inline constexpr bool passes_as_new_object_v = false;
 template <typename... Args>
@@ -359,7 +359,7 @@ class Function : public ObjectRef {
   template <typename... Args>
   static constexpr size_t kArraySize = sizeof...(Args) > 0 ? sizeof...(Args) : 1;
 
-  // None arrives as a null function. Calling it is a mistake, but not the end of the process.
+  // None arrives as a null function. Calling it is an error, but must not end the process.
   TVM_FFI_INLINE const FunctionObj* Callee() const {
     if (TVM_FFI_PREDICT_FALSE(data_ == nullptr)) ThrowNullCall();
     return get();
@@ -560,9 +560,13 @@ int ReturnMetadata(TVMFFIAny* result) {
   }                                                                                             \
   }
 
-// TVM_FFI_DLL_EXPORT_TYPED_FUNC(ExportName, Function): exports a function or a named constexpr
-// functor as
-// __tvm_ffi_<ExportName>, for load_module to find.
+// clang-format off
+//   TVM_FFI_DLL_EXPORT_TYPED_FUNC(Name, Function)  exports a function or named constexpr functor as
+//                                                  __tvm_ffi_<Name>, where load_module finds it
+//   TVM_FFI_DLL_EXPORT_TYPED_FUNC_DOC(Name, Text)  gives it a docstring
+// clang-format on
+// With TVM_FFI_DLL_EXPORT_INCLUDE_METADATA the type schema is exported, too; without, the docstring
+// is left out.
 #if TVM_FFI_DLL_EXPORT_INCLUDE_METADATA
 #define TVM_FFI_DLL_EXPORT_TYPED_FUNC(ExportName, Function)                                 \
   TVM_FFI_DLL_EXPORT_TYPED_FUNC_IMPL_(ExportName, Function)                                 \

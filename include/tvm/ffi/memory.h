@@ -68,8 +68,8 @@ class BodyGuard {
 };
 
 // An object was destroyed and a weak reference keeps its storage: what a frontend has tied to it
-// dies now, not with the storage. Rare, so the library's function is looked up by name; a library
-// without it has no frontend that would want to know.
+// is released now, not with the storage. Rare, so the library's function is looked up by name; a
+// library without it has no frontend that needs it.
 TVM_FFI_NO_INLINE inline void TellOnlyStorageIsLeft(TVMFFIObject* self) {
   constexpr char kName[] = "ffi.tether.OnlyStorageIsLeft";
   TVMFFIByteArray name{kName, sizeof(kName) - 1};
@@ -100,16 +100,16 @@ void DestroyObject(void* self, int flags) {
 }
 
 // Destroying a long chain. Its head drops the next object inside its own destructor, and so on,
-// which the native stack would not survive. Each time this recursion crosses a checkpoint, an 8 KB
-// window at every 64 KB of stack, it looks how far it has come since the first checkpoint; beyond
-// 32 KB objects are put on a list, which the level at the first checkpoint works off. Elsewhere it
-// costs one comparison.
+// which would overflow the native stack. Each time this recursion crosses a checkpoint, an 8 KB
+// window at every 64 KB of stack, it checks how deep it is since the first checkpoint; beyond 32 KB
+// objects are put on a list, which the level at the first checkpoint empties. Elsewhere it costs
+// one comparison.
 struct DestroyState {
   struct Waiting {
     void* self;
     FObjectDeleter destroy;
   };
-  uintptr_t outermost;            // stack address of the level that works off the list, or 0
+  uintptr_t outermost;            // stack address of the level that empties the list, or 0
   std::vector<Waiting>* waiting;  // lives in that level; the objects themselves stay untouched
 };
 inline thread_local DestroyState destroy_state = {0, nullptr};
@@ -146,7 +146,7 @@ TVM_FFI_NO_INLINE inline void DestroyAtCheckpoint(void* self, int flags, FObject
     *state = {0, nullptr};
     return;
   }
-  // Only where nobody has a use for the object any more may its end be put off.
+  // Destruction may only be delayed if nothing can use the object any more.
   bool is_deep = state->outermost - StackAddress() > 32 * 1024;
   if (is_deep && flags == kTVMFFIObjectDeleterFlagBitMaskBoth && PutOnList(state, self, destroy)) {
     return;

@@ -108,7 +108,7 @@ class OptionalApi {
   const Self& self() const { return static_cast<const Self&>(*this); }
 };
 
-// The forms that hand out their value by copy or move: all but std::optional.
+// The forms that return their value by copy or move: all but std::optional.
 template <typename Self, typename T>
 class OptionalByValueApi : public OptionalApi<Self, T> {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RValueRef: an argument the callee may take over, so that the only reference travels.
+// RValueRef: an argument the callee may take over, so that the only reference moves to it.
 //
 //   Function append = Function::FromTyped([](RValueRef<Array<int>> a) {
 //     Array<int> mine = *std::move(a);   // unique if the caller gave up its reference

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TypeTraits<T>: how a C++ type becomes a TVMFFIAny and back. A type of your own joins by
-// specialising it:
+// TypeTraits<T>: how a C++ type becomes a TVMFFIAny and back. To add a type of your own,
+// specialise it:
 //
 //   template <> struct TypeTraits<Celsius> : public TypeTraitsBase {
 //     static void CopyToAnyView(const Celsius& c, TVMFFIAny* out) {

@@ -142,7 +142,7 @@ inline ObjectPtr<ArrayObj> make_object<ArrayObj>() {
   return tether::ArrayOps::Empty(tether::kInitialSeqCapacity);
 }
 
-// Whether the values behind Iter are Ts as they stand.
+// Whether Iter yields Ts without conversion.
 template <typename T, typename IterType>
 struct is_valid_iterator
     : std::bool_constant<
@@ -217,8 +217,8 @@ class Array : public ObjectRef {
   reverse_iterator rbegin() const { return reverse_iterator(GetArrayObj()->end() - 1); }
   reverse_iterator rend() const { return reverse_iterator(GetArrayObj()->begin() - 1); }
 
-  // By value: what is stored is an Any, so there is no T to refer to. Const for the sake of client
-  // code that depends on that.
+  // By value: what is stored is an Any, so there is no T to refer to. Const because client code
+  // depends on that.
   const T operator[](int64_t i) const { return Read(NotNull()->at(i)); }
   T front() const { return Read(NotNull()->front()); }
   T back() const { return Read(NotNull()->back()); }
@@ -231,7 +231,7 @@ class Array : public ObjectRef {
   // stores the old array instead of a cycle.
   void push_back(const T& item) {
     if constexpr (std::is_arithmetic_v<T>) {
-      // A number cannot refer to the array, and is written where it stays.
+      // A number cannot refer to the array, and is written in its final place.
       tether::SeqOps::Append(tether::ArrayOps::Writable(&data_, 1), item);
     } else {
       PushCell(Any(item));
@@ -380,7 +380,7 @@ class Array : public ObjectRef {
     if (data == nullptr) return nullptr;
     TVM_FFI_ICHECK(data->IsInstance<ArrayObj>());
     ArrayObj* array = static_cast<ArrayObj*>(data.get());
-    // A raw pointer element owns nothing that could be handed to fmap.
+    // A raw pointer element owns nothing that could be passed to fmap.
     if constexpr (std::is_same_v<T, U> && !std::is_pointer_v<T>) {
       if (data.unique()) {
         Any* cells = tether::SeqOps::Cells(array);

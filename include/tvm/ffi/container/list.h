@@ -44,7 +44,7 @@ class ListObj : public SeqBaseObj {
   static constexpr int32_t _type_index = TypeIndex::kTVMFFIList;
   TVM_FFI_DECLARE_OBJECT_INFO_STATIC(StaticTypeKey::kTVMFFIList, ListObj, Object);
 
-  // An empty list without a buffer. The deleter is set all the same: whoever grows the list keeps
+  // An empty list without a buffer. The deleter is set nevertheless: code that grows the list keeps
   // it.
   ListObj() noexcept { data_deleter = tether::FreeListBuffer; }
 
@@ -211,7 +211,7 @@ class List : public ObjectRef {
 
   void Set(int64_t i, T value) { EnsureObject()->SetItem(i, Any(std::move(value))); }
 
-  // The range must not lie in this list.
+  // The range must not be part of this list.
   template <typename IterType>
   void Assign(IterType first, IterType last) {
     if (TVM_FFI_PREDICT_FALSE(std::distance(first, last) < 0)) {

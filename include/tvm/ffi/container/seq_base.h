@@ -3,10 +3,10 @@
 //
 // A sequence is the object header followed by a TVMFFISeqCell: `data` points at `capacity` cells,
 // of which the first `size` are constructed. Any binary may read and, by the rules of Array and
-// List, write these fields, so they tell the truth whenever user code can run. Element destructors
-// are user code: every removal takes all its elements out, finishes the change, and only then drops
+// List, write these fields, so they are valid whenever user code can run. Element destructors are
+// user code: every removal takes all its elements out, finishes the change, and only then drops
 // them, so that what a destructor stores in the sequence stays. Equality hooks and conversions are
-// user code too: a loop that runs them holds the element and reads size and data anew at each step.
+// user code too: a loop that runs them holds the element and reads size and data again each time.
 #ifndef TVM_FFI_CONTAINER_SEQ_BASE_H_
 #define TVM_FFI_CONTAINER_SEQ_BASE_H_
 
@@ -150,7 +150,7 @@ class SeqBaseObj : public Object, protected TVMFFISeqCell {
 
   void SetItem(int64_t i, Any item) {
     tether::SeqOps::CheckIndex(this, i);
-    // The old value leaves with `item`, after the sequence is whole again.
+    // The old value is dropped with `item`, after the sequence is consistent again.
     tether::SeqOps::Cells(this)[i].swap(item);
   }
 

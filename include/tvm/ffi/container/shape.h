@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape: an immutable tuple of int64; ShapeView: a look at one, or at any array of int64.
+// Shape: an immutable tuple of int64; ShapeView: a view of one, or of any array of int64.
 //
 //   Shape s = {2, 3, 4};
 //   ShapeView v = s;                        // valid while s lives
@@ -45,7 +45,7 @@ class ShapeView {
  public:
   ShapeView() : cell_{nullptr, 0} {}
   ShapeView(const int64_t* data, size_t size) : cell_{data, size} {}
-  // Looks into the list, which must outlive the view.
+  // A view of the list, which must outlive it.
   ShapeView(const std::initializer_list<int64_t>& other) {  // NOLINT(*)
     cell_.data = other.begin();
     cell_.size = other.size();

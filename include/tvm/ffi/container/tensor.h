@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor: a DLTensor with an owner; TensorView: a look at one.
+// Tensor: a DLTensor with an owner; TensorView: a view of one.
 //
 //   struct HostAlloc {
 //     void AllocData(DLTensor* t) { t->data = malloc(GetDataSize(*t)); }
@@ -81,7 +81,7 @@ static_assert(sizeof(void*) != 8 || sizeof(TensorObj) == 72, "clients inline thi
 
 namespace tether {
 
-// A managed struct that holds one reference to the tensor it shows. Only the library calls this: it
+// A managed struct that holds one reference to its tensor. Only the library calls this, because it
 // knows which tensors are read-only.
 template <typename TManaged>
 TManaged* ExportTensor(const TensorObj* tensor) {
@@ -157,20 +157,20 @@ class ImportedTensorObj : public TensorObj {
 // More than any library makes. A larger number is garbage, and the shape it counts is not read.
 constexpr int32_t kMaxTensorDims = 1024;
 
-// What no tensor can be.
+// What makes a tensor invalid.
 enum class Defect : uint8_t {
   kNone,
-  kDimensions,      // their number is impossible
+  kDimensions,      // an impossible number of dimensions
   kNoShape,         // dimensions without extents
   kElement,         // elements without bits
   kNegativeExtent,  // an extent below zero
-  kSize,            // more bytes than 63 bits count
-  kStrides,         // neighbours that are farther apart than that
+  kSize,            // more bytes than fit in 63 bits
+  kStrides,         // elements farther apart than that
   kNoMemory,        // elements at address 0
   kOffset,          // an offset that leads past the end of the address space
 };
 
-// The first defect of a tensor that somebody else describes. Empty tensors need no memory, and
+// The first defect of a tensor from outside. Empty tensors need no memory, and
 // their strides mean nothing.
 inline Defect FindDefect(const DLTensor& t) {
   if (t.ndim < 0 || t.ndim > kMaxTensorDims) return Defect::kDimensions;
@@ -436,14 +436,14 @@ class Tensor : public ObjectRef {
   }
 };
 
-// Holds the DLTensor by value: data, shape and strides belong to somebody who outlives the view.
+// Holds the DLTensor by value; the owner of data, shape and strides must outlive the view.
 class TensorView {
  public:
   TensorView(const Tensor& tensor) : tensor_(Deref(tensor)) {}  // NOLINT(*)
   TensorView(const DLTensor* tensor) {                          // NOLINT(*)
     tensor_ = *TVM_FFI_ICHECK_NOTNULL(tensor);
   }
-  // A view of a temporary would be dead at once.
+  // A view of a temporary would dangle at once.
   TensorView(Tensor&& tensor) = delete;
   TensorView& operator=(Tensor&& tensor) = delete;
   TensorView& operator=(const Tensor& tensor) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the host environment (an interpreter, a tensor framework) lends to code called through the
+ * What the host environment (an interpreter, a tensor framework) gives to code called through the
  * FFI: the current stream of a device, a tensor allocator, signal checks, and lookups between
  * modules.
  *

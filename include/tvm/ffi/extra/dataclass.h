@@ -8,7 +8,7 @@
 //   RecursiveHash(tree) == RecursiveHash(copy);   // equal values have equal hashes
 //   std::cout << ObjectRef(tree);                 // demo.Node(value=1, children=(...,))
 //
-// The walks keep their own stack, so a chain of 10^5 objects is as good as a short one.
+// The walks keep their own stack, so a chain of 10^5 objects works like a short one.
 #ifndef TVM_FFI_EXTRA_DATACLASS_H_
 #define TVM_FFI_EXTRA_DATACLASS_H_
 
@@ -43,7 +43,7 @@ TVM_FFI_EXTRA_CXX_API String ReprPrint(const Any& value);
 /*! \brief Hash of the content, equal for values that RecursiveEq calls equal. */
 TVM_FFI_EXTRA_CXX_API int64_t RecursiveHash(const Any& value);
 
-/*! \brief Whether two values have the same types and content. Never throws for want of an order. */
+/*! \brief Whether two values have the same types and content. They need not have an order. */
 TVM_FFI_EXTRA_CXX_API bool RecursiveEq(const Any& lhs, const Any& rhs);
 
 /*! \brief Ordering by content: first difference decides. Values without an order raise TypeError.

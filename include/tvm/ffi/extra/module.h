@@ -3,7 +3,7 @@
 //
 //   Module lib = Module::LoadFromFile("build/add_one.so");
 //   Function add_one = lib->GetFunction("add_one").value();
-//   add_one(x, y);  // keeps the library loaded by itself
+//   add_one(x, y);  // a function keeps its library loaded
 #ifndef TVM_FFI_EXTRA_MODULE_H_
 #define TVM_FFI_EXTRA_MODULE_H_
 
@@ -71,7 +71,7 @@ class TVM_FFI_EXTRA_CXX_API ModuleObj : public Object {
   Array<Any> imports_;
 
  private:
-  // Functions handed out by TVMFFIEnvModLookupFromImports, which callers hold without a reference.
+  // Functions returned by TVMFFIEnvModLookupFromImports, which callers hold without a reference.
   Map<String, Function> import_lookup_cache_;
 };
 

@@ -7,7 +7,7 @@
 //   //                             {"type": "ffi.Array", "data": [0, 0]}]}
 //   Array<Any> back = FromJSONGraph(doc).cast<Array<Any>>();   // back[0] is back[1]
 //
-// A class takes part through its reflected fields, or with `__data_to_json__`/`__data_from_json__`.
+// A class is written by its reflected fields, or by `__data_to_json__` and `__data_from_json__`.
 #ifndef TVM_FFI_EXTRA_SERIALIZATION_H_
 #define TVM_FFI_EXTRA_SERIALIZATION_H_
 

@@ -13,7 +13,7 @@
 namespace tvm {
 namespace ffi {
 
-// Grid or block size; unlike the toolkit's own it is also there in files without CUDA's compiler.
+// Grid or block size; unlike the toolkit's own it also exists without CUDA's compiler.
 struct dim3 {
   unsigned int x;
   unsigned int y;
@@ -27,7 +27,7 @@ namespace tether {
 
 [[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowCudaError(cudaError_t error,
                                                                             const char* call) {
-  // Takes a sticky error off, so that the next call is judged by itself.
+  // Clears a sticky error, so that the next call does not report it again.
   (void)cudaGetLastError();
   TVM_FFI_THROW(RuntimeError) << "CUDA error " << cudaGetErrorName(error) << " in `" << call
                               << "`: " << cudaGetErrorString(error);

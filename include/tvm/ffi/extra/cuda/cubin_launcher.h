@@ -80,7 +80,7 @@ class CubinModule {
     std::swap(library_, other.library_);
     return *this;
   }
-  // At process exit the driver may be gone already; what it answers then does not matter.
+  // At process exit the driver may be gone already; its answer is ignored then.
   ~CubinModule() {
     if (library_ != nullptr) (void)cuda_api::UnloadLibrary(library_);
   }
