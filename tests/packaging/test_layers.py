@@ -21,7 +21,20 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "core": set(),
     "extra": {"core"},
     "tie": set(),
+    # The frontend, in layers. Each row adds one to those below it.
+    "python/base": {"core"},
+    "python/wrap": {"core", "tie", "python/base"},
 }
+_LAYERS = [
+    "python/convert",
+    "python/data",
+    "python/call",
+    "python/kinds",
+    "python/schema",
+    "python",
+]
+for _layer in _LAYERS:
+    MAY_INCLUDE[_layer] = {folder for folder in MAY_INCLUDE if folder != "extra"}
 
 INCLUDE_LINE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
