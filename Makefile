@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   make demo      build the library and run the C++ tour
-#   make test      the inner loop, from a fresh clone: C++ and Python suites, packaging, an old client
-#   make test-all  the long rest: every interpreter and release, sanitizers, random programs, fuzzing
+#   make test      the inner loop, from a fresh clone: suites, packaging, an old client, the quick model
+#   make test-all  the long rest: every interpreter and release, sanitizers, fuzzing, all of the model, lint
 #   make soak      random programs against the promises: make soak DURATION=600 [SEED=1] [PYTHON=PATH]
 #   make bench     side by side with the reference release (writes bench/results/)
 #   make lint      formatting and static checks

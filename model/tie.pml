@@ -350,7 +350,7 @@ inline drain() {
 
 // ---- Python side ----------------------------------------------------------------------------
 
-inline guard_ref(w) {  
+inline guard_ref(w) {
   // Rule B: whoever gets a wrapper during a collection pins it until "stop". Under the word's lock,
   // because the collector's finaliser looks at the guard list under it.
 #if defined(CYCLE) && CYCLE == 2 && !defined(M_NO_GUARD)

@@ -40,6 +40,8 @@ step() {
 if command -v ccache >/dev/null; then
   export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
   export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
+  # What ccache asks for before it caches a precompiled header and what is compiled with one.
+  export CCACHE_SLOPPINESS=pch_defines,time_macros
 fi
 
 # The interpreter of the project's own environment (made by scripts/setup.sh), unless told otherwise.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The tests, from a fresh clone, in steps. A step that fails does not stop the others; at the end
-# stand the failed steps with the command that runs each alone, and, as the last line, every test
-# that ran, added up: `N passed, N failed, N skipped`.
+# The tests, from a fresh clone, in steps, the quick ones two at a time. A step that fails does not stop the
+# others. The last lines name the failed steps with the command that runs each alone, and add up every
+# test that ran: `N passed, N failed, N skipped`.
 #
 #   scripts/test.sh quick       the inner loop: make test
 #   scripts/test.sh all         the long rest: make test-all
@@ -11,17 +11,18 @@
 #   scripts/test.sh NAME ...    single steps
 source "$(dirname "$0")/common.sh"
 
-# name, set, the step without which it makes no sense (or -), what it is. A function of the name runs it.
+# Name, set, the step that must pass before it (or -), what it is. The function of that name runs it.
 steps() {
   cat <<'STEPS'
 setup            quick  -              what is missing is installed
 build            quick  setup          libraries, tests and the package, optimised
-cpp              quick  build          C++ suite
-c                quick  build          C programs
-packaging        quick  build          exported symbols, install tree, packaging
 python           quick  build          Python suite
 old_client       quick  build          a client compiled with released headers
-model            quick  setup          model of the tie, the quick rows
+packaging        quick  build          exported symbols, install tree, packaging
+cpp              quick  build          C++ suite
+c                quick  build          C programs
+model            quick  build          model of the tie, the quick rows
+lint             all    setup          formatting, types, static checks
 old_clients      all    build          clients of every release, plain and under valgrind
 prebuilt         all    build          prebuilt packages
 matrix           all    build          Python suite on every other interpreter
@@ -74,11 +75,22 @@ instructions() {
   "$PYTHON" bench/guard.py check --package build/release/package --junit "$REPORTS/instructions.xml"
 }
 
-model() { model/run.sh --quick; }
+# Only when something in the folder changed since it last passed: nothing else decides the result.
+model() {
+  local passed=build/model-passed
+  if [ -e $passed ] && [ -z "$(find model -newer $passed -print -quit)" ]; then
+    echo "up to date: it passed, and nothing in model/ has changed since"
+    return 0
+  fi
+  model/run.sh --quick
+  touch $passed
+}
 
 model_rest() { model/run.sh --rest; }
 
 fuzz() { scripts/fuzz.sh; }
+
+lint() { scripts/lint.sh; }
 
 # Without the tests that only run the compiler: no instrumented code in them. And without a thread
 # that ends itself: the runtime of C++ gives the handler of a forced unwind a null reference.
@@ -98,30 +110,68 @@ tsan() {
 
 tsan_python() { scripts/sanitize_python.sh thread; }
 
-# run_one NAME: this script again, so that the step stops at its first error whoever asks.
+# run_one NAME: this script again, so that the step stops at its first error whoever asks. The shell
+# ignores Ctrl-C for what it starts in the background; the steps and the tests of signals need it.
 run_one() {
-  "$0" --step "$1" 2>&1 || return 1
+  env --default-signal=INT "$0" --step "$1" 2>&1 || return 1
 }
 
+# run_step NAME HEADING: one step of a set; leaves `passed` or `failed` in $STATUS/NAME. Steps may run
+# side by side, so every line says which step it is from.
+run_step() {
+  local begin=$SECONDS status=passed
+  printf '== %s\n' "$2"
+  run_one "$1" </dev/null | sed -u "s/^/$(printf '%-13s' "$1")| /" || status=failed
+  printf -- '-- %s: %s, %d s\n' "$1" $status $((SECONDS - begin))
+  echo $status >"$STATUS/$1"
+}
+
+status_of() { cat "$STATUS/$1" 2>/dev/null || true; }
+
+# run_set SET: every step of it once the step that it needs has passed, in the order of the table. The
+# quick ones two at a time; the others fill the machine themselves.
 run_set() {
-  local name set needs title failed=() count=0 total begin start=$SECONDS
-  total=$(steps | awk -v wanted="$1" '$2 == wanted' | wc -l)
-  while read -r name set needs title <&3; do
-    [ "$set" = "$1" ] || continue
-    count=$((count + 1)) begin=$SECONDS
-    printf '\n== [%d/%d] %s: %s\n' $count "$total" "$name" "$title"
-    if [[ " ${failed[*]} " == *" $needs "* ]]; then
-      echo "-- $name: not run, because $needs failed"
-      failed+=("$name")
-    elif run_one "$name" </dev/null; then
-      printf -- '-- %s: %d s\n' "$name" $((SECONDS - begin))
-    else
-      printf -- '-- %s: FAILED after %d s\n' "$name" $((SECONDS - begin))
-      failed+=("$name")
-    fi
-  done 3< <(steps)
-  printf '\n%d steps in %d s\n' $count $((SECONDS - start))
-  for name in "${failed[@]}"; do echo "failed: $name    alone: scripts/test.sh $name"; done
+  local line name set needs title waiting=() left failed=() total count=0 lanes=1 start=$SECONDS
+  [ "$1" != quick ] || lanes=2
+  STATUS=$(mktemp -d)
+  mapfile -t waiting < <(steps | awk -v wanted="$1" '$2 == wanted')
+  total=${#waiting[@]}
+  # What another set does has been done before.
+  steps | awk -v wanted="$1" '$2 != wanted { print $1 }' | while read -r name; do
+    echo passed >"$STATUS/$name"
+  done
+  while [ ${#waiting[@]} -gt 0 ]; do
+    left=()
+    for line in "${waiting[@]}"; do
+      read -r name set needs title <<<"$line"
+      case $needs:$(status_of "$needs") in
+        -: | *:passed)
+          if [ "$(jobs -rp | wc -l)" -lt $lanes ]; then
+            count=$((count + 1))
+            run_step "$name" "[$count/$total] $name: $title" &
+          else
+            left+=("$line")
+          fi
+          ;;
+        *:failed)
+          count=$((count + 1))
+          echo "== [$count/$total] $name: not run, because $needs failed"
+          echo failed >"$STATUS/$name"
+          ;;
+        *) left+=("$line") ;;
+      esac
+    done
+    waiting=("${left[@]}")
+    wait -n || true
+  done
+  wait
+  printf '\n%d steps in %d s\n' "$total" $((SECONDS - start))
+  while read -r name set needs title; do
+    [ "$set" = "$1" ] && [ "$(status_of "$name")" != passed ] || continue
+    failed+=("$name")
+    echo "failed: $name    alone: scripts/test.sh $name"
+  done < <(steps)
+  rm -rf "$STATUS"
   python3 scripts/summary.py "$REPORTS" ${failed:+--failed-step "${failed[*]}"}
   [ ${#failed[@]} = 0 ]
 }

@@ -19,7 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
-    command += ["--disable-pip-version-check", "--wheel-dir", str(target), str(ROOT)]
+    command += ["--disable-pip-version-check", "--wheel-dir", str(target)]
+    # In the folder of the tests, where everything is compiled already, with the same options.
+    command += ["--config-settings=build-dir=build/release"]
+    command += ["--config-settings=cmake.define.TETHER_BUILD_TESTS=ON", str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = target.glob("tether_ffi-*.whl")

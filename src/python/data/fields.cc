@@ -66,7 +66,7 @@ inline char* FieldAddress(const Field& field, PyObject* obj) {
 template <typename T>
 T Load(const char* address) {
   T value;
-  std::memcpy(&value, address, sizeof(T));
+  std::memcpy(&value, address, sizeof(T));  // NOLINT(bugprone-sizeof-expression): also of pointers
   return value;
 }
 
