@@ -12,7 +12,9 @@
 #include "python/data/dtype.h"
 #include "python/data/exchange.h"
 #include "python/data/fields.h"
+#include "python/data/python_tensor.h"
 #include "python/data/tensor.h"
+#include "python/data/testing.h"
 #include "python/data/text.h"
 #include "python/schema/schema.h"
 #include "python/wrap/upper_layers.h"
@@ -81,10 +83,10 @@ int ExecUnguarded(PyObject* module) {
   TVMFFITestingDummyTarget();
   if (InitThreadExit() < 0 || RegisterInterpreter() < 0 || InitWrapperTypes(module) < 0 ||
       InitFunctionType(module) < 0 || InitErrorType(module) < 0 || InitDataType(module) < 0 ||
-      InitDevice(module) < 0 || InitTensor(module) < 0 || InitDLPack(module) < 0 ||
-      InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 || InitReflection(module) < 0 ||
-      InitPyClass(module) < 0 || InitTypeConverter(module) < 0 || InitKinds(module) < 0 ||
-      InitTying(module) < 0) {
+      InitDevice(module) < 0 || InitTensor(module) < 0 || InitExchange(module) < 0 ||
+      InitTestTensor(module) < 0 || InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 ||
+      InitReflection(module) < 0 || InitPyClass(module) < 0 || InitTypeConverter(module) < 0 ||
+      InitKinds(module) < 0 || InitTying(module) < 0) {
     return -1;
   }
   if (InitConstructors(module) < 0 || InitText(module) < 0) return -1;

@@ -12,7 +12,7 @@
 #include "python/call/function.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
-#include "python/data/exchange.h"
+#include "python/data/exchange_api.h"
 #include "python/data/tensor.h"
 #include "python/wrap/release_queue.h"
 
