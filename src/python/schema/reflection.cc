@@ -4,7 +4,7 @@
 #include <tvm/ffi/function.h>
 
 #include "python/base/python_api.h"
-#include "python/call/function.h"
+#include "python/call/metadata.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
 #include "python/data/fields.h"
