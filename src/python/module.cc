@@ -9,10 +9,12 @@
 #include "python/call/metadata.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
+#include "python/data/attribute_cache.h"
 #include "python/data/containers.h"
 #include "python/data/device.h"
 #include "python/data/dtype.h"
 #include "python/data/exchange.h"
+#include "python/data/field_descriptors.h"
 #include "python/data/fields.h"
 #include "python/data/opaque_object.h"
 #include "python/data/python_tensor.h"
@@ -89,8 +91,8 @@ int ExecUnguarded(PyObject* module) {
       InitFunctionType(module) < 0 || InitErrorType(module) < 0 || InitDataType(module) < 0 ||
       InitDevice(module) < 0 || InitTensor(module) < 0 || InitExchange(module) < 0 ||
       InitTestTensor(module) < 0 || InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 ||
-      InitReflection(module) < 0 || InitPyClass(module) < 0 || InitTypeConverter(module) < 0 ||
-      InitKinds(module) < 0 || InitTying(module) < 0) {
+      InitAttributeCache(module) < 0 || InitReflection(module) < 0 || InitPyClass(module) < 0 ||
+      InitTypeConverter(module) < 0 || InitKinds(module) < 0 || InitTying(module) < 0) {
     return -1;
   }
   if (InitCallbacks(module) < 0 || InitGlobalFunctions(module) < 0) return -1;

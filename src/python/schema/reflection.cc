@@ -7,7 +7,7 @@
 #include "python/call/metadata.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
-#include "python/data/fields.h"
+#include "python/data/field_descriptors.h"
 #include "python/schema/schema.h"
 
 namespace tether_py {
