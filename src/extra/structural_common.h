@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/field_kind.h"
 #include "object_graph.h"
 
 namespace tvm {
@@ -173,18 +174,21 @@ class Part {
 
   TVM_FFI_INLINE void Read(const TVMFFIFieldInfo* field, const Object* object) {
     void* address = FieldAddress(object, field);
-    bool is_plain = (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0;
-    if (is_plain && field->field_static_type_index == kTVMFFIAny) {
-      cell_ = *static_cast<const TVMFFIAny*>(address);
-    } else if (is_plain && field->field_static_type_index == kTVMFFIInt && field->size == 8) {
-      cell_.type_index = kTVMFFIInt;
-      cell_.v_int64 = *static_cast<const int64_t*>(address);
-    } else if (is_plain && field->field_static_type_index >= kTVMFFIObject) {
-      cell_.v_obj = *static_cast<TVMFFIObject* const*>(address);
-      if (cell_.v_obj != nullptr) cell_.type_index = cell_.v_obj->type_index;
-    } else {
-      TVM_FFI_CHECK_SAFE_CALL(field->getter(address, &cell_));
-      is_owned_ = cell_.type_index >= kTVMFFIStaticObjectBegin;
+    switch (KindOfField(*field)) {
+      case FieldKind::kAny:
+        cell_ = *static_cast<const TVMFFIAny*>(address);
+        return;
+      case FieldKind::kInt64:
+        cell_.type_index = kTVMFFIInt;
+        cell_.v_int64 = *static_cast<const int64_t*>(address);
+        return;
+      case FieldKind::kObject:
+        cell_.v_obj = *static_cast<TVMFFIObject* const*>(address);
+        if (cell_.v_obj != nullptr) cell_.type_index = cell_.v_obj->type_index;
+        return;
+      default:
+        TVM_FFI_CHECK_SAFE_CALL(field->getter(address, &cell_));
+        is_owned_ = cell_.type_index >= kTVMFFIStaticObjectBegin;
     }
   }
 

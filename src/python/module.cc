@@ -4,15 +4,22 @@
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 
+#include "python/call/callback.h"
 #include "python/call/function.h"
+#include "python/call/metadata.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
+#include "python/data/attribute_cache.h"
 #include "python/data/containers.h"
 #include "python/data/device.h"
 #include "python/data/dtype.h"
 #include "python/data/exchange.h"
+#include "python/data/field_descriptors.h"
 #include "python/data/fields.h"
+#include "python/data/opaque_object.h"
+#include "python/data/python_tensor.h"
 #include "python/data/tensor.h"
+#include "python/data/testing.h"
 #include "python/data/text.h"
 #include "python/schema/schema.h"
 #include "python/wrap/upper_layers.h"
@@ -80,13 +87,15 @@ int ExecUnguarded(PyObject* module) {
   core_module = module;
   TVMFFITestingDummyTarget();
   if (InitThreadExit() < 0 || RegisterInterpreter() < 0 || InitWrapperTypes(module) < 0 ||
+      InitRValueRefType(module) < 0 || InitOpaqueObject(module) < 0 ||
       InitFunctionType(module) < 0 || InitErrorType(module) < 0 || InitDataType(module) < 0 ||
-      InitDevice(module) < 0 || InitTensor(module) < 0 || InitDLPack(module) < 0 ||
-      InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 || InitReflection(module) < 0 ||
-      InitPyClass(module) < 0 || InitTypeConverter(module) < 0 || InitKinds(module) < 0 ||
-      InitTying(module) < 0) {
+      InitDevice(module) < 0 || InitTensor(module) < 0 || InitExchange(module) < 0 ||
+      InitTestTensor(module) < 0 || InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 ||
+      InitAttributeCache(module) < 0 || InitReflection(module) < 0 || InitPyClass(module) < 0 ||
+      InitTypeConverter(module) < 0 || InitKinds(module) < 0 || InitTying(module) < 0) {
     return -1;
   }
+  if (InitCallbacks(module) < 0 || InitGlobalFunctions(module) < 0) return -1;
   if (InitConstructors(module) < 0 || InitText(module) < 0) return -1;
   // What is written in Python: the metaclass, Object, String, type records.
   Ref python_part = Ref::Steal(PyImport_ImportModule("tvm_ffi._core_py"));

@@ -410,9 +410,10 @@ class Tie : private TieSteps<R> {
     R::OnActive(w);
   }
 
-  static constexpr TieFrontend kFrontend{
-      [](TieSlot* slot) -> void* { return Settle(slot); },
-      [](void* wrapper) { Release(static_cast<Wrapper*>(wrapper)); }};
+  // Functions with names: a lambda here would be compiled into every file that includes this.
+  static void* SettleAny(TieSlot* slot) { return Settle(slot); }
+  static void ReleaseAny(void* wrapper) { Release(static_cast<Wrapper*>(wrapper)); }
+  static constexpr TieFrontend kFrontend{SettleAny, ReleaseAny};
 
   inline static ReclaimList<R> list_;
 };

@@ -434,3 +434,67 @@ def test_a_registration_can_ask_to_keep_the_gil() -> None:
     short.release_gil = True
     assert tvm_ffi.get_global_func("testing.add_one_short").release_gil is True
     short.release_gil = False
+
+
+class _Bytes(ctypes.Structure):
+    _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_size_t))
+
+
+class _MethodInfo(ctypes.Structure):
+    _fields_ = (
+        ("name", _Bytes),
+        ("doc", _Bytes),
+        ("metadata", _Bytes),
+        ("flags", ctypes.c_int64),
+        ("type_index", ctypes.c_int32),
+        ("padding", ctypes.c_uint32),
+        ("object", ctypes.c_void_p),
+    )
+
+
+_SAFE_CALL = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p
+)
+_return_none = _SAFE_CALL(lambda *_: 0)
+
+
+def _register_with_metadata(name: str, metadata: str) -> core.Function:
+    """A new global function, registered as a C++ library does it."""
+    lib = ctypes.CDLL(tvm_ffi.libinfo.find_libtvm_ffi())
+    handle = ctypes.c_void_p()
+    assert lib.TVMFFIFunctionCreate(None, _return_none, None, ctypes.byref(handle)) == 0
+    texts = [_Bytes(t.encode(), len(t.encode())) for t in (name, "", metadata)]
+    info = _MethodInfo(*texts, 0, 68, 0, handle)
+    assert lib.TVMFFIFunctionSetGlobalFromMethodInfo(ctypes.byref(info), 1) == 0
+    lib.TVMFFIObjectDecRef(handle)
+    function = tvm_ffi.get_global_func(name)
+    tvm_ffi.registry.remove_global_func(name)
+    return function
+
+
+@pytest.mark.parametrize(
+    ("metadata", "release_gil"),
+    [
+        ('{"release_gil":false}', False),
+        ('{"release_gil" : 0, "x": 1}', False),
+        ('{"x": [1, {"y": 2}], "release_gil": false}', False),
+        ('{"release_gil":true}', True),
+        ('{"release_gil":1}', True),
+        # It is about the function only at the top level and as a key.
+        ('{"x": {"release_gil": false}}', True),
+        ('{"x": "\\"release_gil\\": false"}', True),
+        ('["release_gil", false]', True),
+        ('{"release_gil": null}', True),
+        ('{"release_gil": "no"}', True),
+        # What cannot be read says nothing.
+        ('{"release_gil":false', True),
+        ('{"release_gil":', True),
+        ('"release_gil":false', True),
+        ("release_gil", True),
+        ("", True),
+    ],
+)
+def test_the_metadata_of_a_function_is_read_as_json(metadata: str, release_gil: bool) -> None:
+    function = _register_with_metadata("testing.with_metadata", metadata)
+    assert function.release_gil is release_gil
+    assert function() is None

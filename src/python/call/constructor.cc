@@ -180,6 +180,32 @@ PyMethodDef constructor_functions[] = {
 
 }  // namespace
 
+PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+  if (nargs < 1 || !PyObject_TypeCheck(args[0], types.function)) {
+    return PyErr_Format(PyExc_TypeError,
+                        "__init_handle_by_constructor__ expects an ffi.Function first");
+  }
+  Wrapper* w = AsWrapper(self);
+  ffi::ObjectPtr<ffi::Object> before = TakeBefore(w);
+  TVMFFIObject* func = UseHandle(AsWrapper(args[0]));
+  if (func == nullptr) return nullptr;
+  TVMFFIAny result;
+  tie::StoreNone(&result);
+  {
+    CallArguments converted;
+    if (!converted.AddAll(args + 1, nargs - 1)) return nullptr;
+    if (int code = TVMFFIFunctionCall(func, converted.data(), converted.size(), &result)) {
+      return RaiseFromCall(code);
+    }
+  }
+  if (result.type_index < TypeIndex::kTVMFFIStaticObjectBegin) {
+    return PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
+                        Py_TYPE(self)->tp_name);
+  }
+  if (!BindNew(w, result.v_obj)) return nullptr;
+  Py_RETURN_NONE;
+}
+
 int InitConstructors(PyObject* module) {
   return PyModule_AddFunctions(module, constructor_functions);
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Function: C++ functions that Python calls, and Python callables that C++ calls.
+// Function: C++ functions that Python calls.
+//
+// Shared state: release_gil_default: set at import, constant afterwards. release_gil of a function
+// is a plain flag that any thread may set (FunctionWrapper).
+#include "python/call/function.h"
+
 #include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
 #include <tvm/ffi/memory.h>
 
 #include <cstdlib>
-#include <string>
-#include <string_view>
 
 #include "python/base/python_api.h"
-#include "python/call/function.h"
-#include "python/convert/convert.h"
 #include "python/convert/errors.h"
-#include "python/data/exchange.h"
 #include "python/data/tensor.h"
 #include "python/wrap/release_queue.h"
 
@@ -25,211 +24,7 @@ namespace {
 // The default of Function.release_gil, from the environment at import.
 bool release_gil_default = true;
 
-// ---- Python callables in C++ ----
-
-class PyCallback : public ffi::FunctionObj {
- public:
-  PyCallback(PyObject* callable, const DLPackExchangeAPI* api)
-      : callable_(Py_NewRef(callable)), api_(api) {
-    safe_call = Call;
-  }
-  ~PyCallback() {
-    if (callable_ != nullptr) ReleaseFromAnyThread(callable_);
-  }
-
-  static int Call(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
-    UnwindStop stop;
-    auto* self = static_cast<PyCallback*>(static_cast<ffi::Object*>(handle));
-    // A thread that may touch Python may do so while the interpreter shuts down, too.
-    if (TVM_FFI_PREDICT_FALSE(!AttachedHere())) return CallDetached(handle, args, num_args, result);
-    return self->CallAttached(args, num_args, result);
-  }
-
-  PyObject* callable() const { return callable_; }
-
-  // ---- most callbacks end with the call they were made for. With the GIL such an object is kept,
-  // empty, for the next callback.
-
-  static bool IsSpare(TVMFFIObject* h) {
-    if (kFreeThreaded || h->type_index != TypeIndex::kTVMFFIFunction ||
-        TVMFFIFunctionGetCellPtr(h)->safe_call != Call) {
-      return false;
-    }
-    // Nobody else has it, and there is no wrapper, not even a dormant one.
-    if (tie::CountWord::LoadAcquire(&h->combined_ref_count) !=
-        ffi::details::kCombinedRefCountBothOne) {
-      return false;
-    }
-    tie::TieSlot* slot = Engine::FindSlot(h);
-    return slot != nullptr && slot->word.load(std::memory_order_relaxed) == 0;
-  }
-  static bool Recycle(TVMFFIObject* h) {
-    if (!IsSpare(h) || num_spare_ == kMaxSpare) return false;
-    auto* self = ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<PyCallback>(h);
-    PyObject* callable = self->callable_;
-    self->callable_ = nullptr;
-    spare_[num_spare_++] = self;
-    Py_DECREF(callable);  // last: it may run Python code
-    return true;
-  }
-  static TVMFFIObject* Reuse(PyObject* callable) {
-    if (num_spare_ == 0) return nullptr;
-    PyCallback* self = spare_[--num_spare_];
-    self->callable_ = Py_NewRef(callable);
-    self->api_ = nullptr;
-    return ffi::details::ObjectUnsafe::GetHeader(self);
-  }
-
- private:
-  TVM_FFI_NO_INLINE static int CallDetached(void* handle, const TVMFFIAny* args, int32_t num_args,
-                                            TVMFFIAny* result) {
-    GILGuard gil;
-    if (!gil) {
-      TVMFFIErrorSetRaisedFromCStr("RuntimeError",
-                                   "a Python function was called while the interpreter shuts down");
-      return -1;
-    }
-    return Call(handle, args, num_args, result);
-  }
-
-  TVM_FFI_INLINE int CallAttached(const TVMFFIAny* args, int32_t num_args,
-                                  TVMFFIAny* result) const {
-    constexpr int32_t kInline = 8;
-    // One cell in front is the callee's to use, which spares bound methods a copy.
-    PyObject* stack[kInline + 1];
-    bool done = TVM_FFI_PREDICT_TRUE(num_args <= kInline)
-                    ? InvokeOn(stack + 1, args, num_args, result)
-                    : InvokeOnHeap(args, num_args, result);
-    if (TVM_FFI_PREDICT_TRUE(done)) return 0;
-    RaiseToCaller();
-    return -1;
-  }
-
-  // Both: false with a Python error set.
-  TVM_FFI_NO_INLINE bool InvokeOnHeap(const TVMFFIAny* args, int32_t num_args,
-                                      TVMFFIAny* result) const {
-    std::vector<PyObject*> stack(static_cast<size_t>(num_args) + 1);
-    return InvokeOn(stack.data() + 1, args, num_args, result);
-  }
-  TVM_FFI_INLINE bool InvokeOn(PyObject** stack, const TVMFFIAny* args, int32_t num_args,
-                               TVMFFIAny* result) const {
-    int32_t made = 0;
-    for (; made < num_args; ++made) {
-      stack[made] = ToPython(args[made]);
-      if (TVM_FFI_PREDICT_FALSE(stack[made] == nullptr)) break;
-    }
-    bool done = made == num_args && CallPython(callable_, stack, num_args, result);
-    while (made > 0) {
-      PyObject* arg = stack[--made];
-      // What C++ lends ends with the call, also where Python kept it.
-      if (args[made].type_index == TypeIndex::kTVMFFIDLTensorPtr) EndView(arg);
-      Py_DECREF(arg);
-    }
-    return done;
-  }
-
-  // As PyObject_Vectorcall does it, which looks up the thread and sees to it that a callee returns
-  // either a value or an error. Functions written in Python do, and are nearly all there is.
-  static PyObject* Vectorcall(PyObject* callable, PyObject* const* args, int32_t num_args) {
-    size_t nargsf = static_cast<size_t>(num_args) | PY_VECTORCALL_ARGUMENTS_OFFSET;
-    if (TVM_FFI_PREDICT_TRUE(PyFunction_Check(callable))) {
-      auto* function = reinterpret_cast<PyFunctionObject*>(callable);
-      return function->vectorcall(callable, args, nargsf, nullptr);
-    }
-    return PyObject_Vectorcall(callable, args, nargsf, nullptr);
-  }
-
-  TVM_FFI_INLINE static bool CallPython(PyObject* callable, PyObject* const* args, int32_t num_args,
-                                        TVMFFIAny* result) {
-    Py_INCREF(callable);  // it may drop the last reference to itself
-    PyObject* value = Vectorcall(callable, args, num_args);
-    Py_DECREF(callable);
-    if (TVM_FFI_PREDICT_FALSE(value == nullptr)) return false;
-    bool done = StoreResult(value, result);
-    Py_DECREF(value);
-    return done;
-  }
-
-  PyObject* ToPython(const TVMFFIAny& arg) const {
-    if (TVM_FFI_PREDICT_TRUE(api_ == nullptr)) return FromBorrowedAny(arg);
-    if (arg.type_index != TypeIndex::kTVMFFITensor) return FromBorrowedAny(arg, api_);
-    Engine::AddStrong(arg.v_obj);
-    return FromTensorStrict(arg.v_obj, api_);
-  }
-
-  TVM_FFI_INLINE static bool StoreResult(PyObject* value, TVMFFIAny* result) {
-    if (!IsPlainWrapper(value)) return StoreAnyResult(value, result);
-    TVMFFIObject* h = HoldHandle(AsWrapper(value));
-    if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
-    tie::StoreObject(h, result);
-    return true;
-  }
-
-  TVM_FFI_NO_INLINE static bool StoreAnyResult(PyObject* value, TVMFFIAny* result) {
-    Conversion owned;
-    TVMFFIAny view;
-    if (!ToAnyInline(value, &view, &owned)) return false;
-    if (view.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
-      Engine::AddStrong(view.v_obj);
-      *result = view;
-      return true;
-    }
-    // What a view borrows, such as raw text and moved objects, is made a value of its own.
-    if (int code = TVMFFIAnyViewToOwnedAny(&view, result)) {
-      RaiseFromCall(code);
-      return false;
-    }
-    return true;
-  }
-
-  static constexpr int kMaxSpare = 16;
-  static inline PyCallback* spare_[kMaxSpare];
-  static inline int num_spare_ = 0;
-
-  PyObject* callable_;
-  const DLPackExchangeAPI* api_;  // tensors arrive as this framework's
-};
-
-}  // namespace
-
-PyObject* CallableOf(TVMFFIObject* function) {
-  if (TVMFFIFunctionGetCellPtr(function)->safe_call != PyCallback::Call) return nullptr;
-  return ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<PyCallback>(function)->callable();
-}
-
-bool RecycleCallback(TVMFFIObject* function) { return PyCallback::Recycle(function); }
-
-ffi::Function MakeCallback(PyObject* callable, const DLPackExchangeAPI* api) {
-  return ffi::Function(
-      ffi::ObjectPtr<ffi::FunctionObj>(ffi::make_object<PyCallback>(callable, api)));
-}
-
-namespace {
-
-// NULL with an error set.
-TVM_FFI_NO_INLINE TVMFFIObject* NewCallback(PyObject* callable) {
-  TVMFFIObject* h = nullptr;
-  Ref done = Ref::Steal(Guarded([&] {
-    h = ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(MakeCallback(callable, nullptr));
-    return Py_NewRef(Py_None);
-  }));
-  return h;
-}
-
-}  // namespace
-
-bool SetCallable(PyObject* callable, TVMFFIAny* out, Arguments* args) {
-  TVMFFIObject* h = PyCallback::Reuse(callable);
-  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) h = NewCallback(callable);
-  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
-  tie::StoreObject(h, out);
-  args->Keep(h);
-  return true;
-}
-
 // ---- calls ----
-
-namespace {
 
 int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
   UnwindStop stop;
@@ -337,7 +132,7 @@ TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args,
     }
     converted.LetGoAfterSuccess();
   }
-  return FromOwnedAny(result);
+  return FromOwnedAnyInline(result);
 }
 
 PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
@@ -486,251 +281,20 @@ PyType_Spec function_spec = {"tvm_ffi.core.Function", sizeof(FunctionWrapper), 0
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL,
                              function_slots};
 
-// ---- an argument to be moved ----
-
-struct RValueRefObject {
-  PyObject_HEAD PyObject* obj;
-};
-
-int InitRValueRef(PyObject* self, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"obj", nullptr};
-  PyObject* obj;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", const_cast<char**>(names), &obj)) return -1;
-  Py_XSETREF(reinterpret_cast<RValueRefObject*>(self)->obj, Py_NewRef(obj));
-  return 0;
-}
-
-int TraverseRValueRef(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  Py_VISIT(reinterpret_cast<RValueRefObject*>(self)->obj);
-  return 0;
-}
-
-int ClearRValueRef(PyObject* self) {
-  Py_CLEAR(reinterpret_cast<RValueRefObject*>(self)->obj);
-  return 0;
-}
-
-void DeallocRValueRef(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  PyObject_GC_UnTrack(self);
-  ClearRValueRef(self);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-PyMemberDef rvalue_members[] = {
-    {"obj", T_OBJECT, offsetof(RValueRefObject, obj), 0, "The wrapper whose object is given away."},
-    {nullptr, 0, 0, 0, nullptr}};
-
-PyType_Slot rvalue_slots[] = {
-    {Py_tp_doc, const_cast<char*>("An argument whose object the callee may take over.")},
-    {Py_tp_init, reinterpret_cast<void*>(InitRValueRef)},
-    {Py_tp_traverse, reinterpret_cast<void*>(TraverseRValueRef)},
-    {Py_tp_clear, reinterpret_cast<void*>(ClearRValueRef)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(DeallocRValueRef)},
-    {Py_tp_members, rvalue_members},
-    {0, nullptr}};
-
-PyType_Spec rvalue_spec = {"tvm_ffi.core.ObjectRValueRef", sizeof(RValueRefObject), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                           rvalue_slots};
-
-// ---- module functions ----
-
-// What a registration says about a new function in its metadata, a JSON object: "release_gil" is
-// the first value of the attribute of that name.
-void ReadMetadata(PyObject* function, std::string_view metadata) {
-  constexpr std::string_view kKey = "\"release_gil\"";
-  size_t at = metadata.find(kKey);
-  if (at == std::string_view::npos) return;
-  at = metadata.find_first_not_of(" \t\n", at + kKey.size());
-  if (at == std::string_view::npos || metadata[at] != ':') return;  // somebody's value
-  at = metadata.find_first_not_of(" \t\n", at + 1);
-  if (at == std::string_view::npos) return;
-  bool release = metadata[at] != 'f' && metadata[at] != '0';
-  reinterpret_cast<FunctionWrapper*>(function)->release_gil = release;
-}
-
-// What the library itself does to its arguments keeps the GIL: it looks into objects that other
-// Python threads may change. Not so modules, which run code of others, and that may wait for a
-// thread that wants the GIL.
-bool LooksIntoArguments(std::string_view name) {
-  return name.substr(0, 4) == "ffi." && name.substr(4, 6) != "Module";
-}
-
-bool WalksThroughArguments(std::string_view name) {
-  for (std::string_view walk :
-       {"DeepCopy", "GetFirstStructuralMismatch", "Recursive", "ReprPrint", "StructuralEqual",
-        "StructuralHash", "StructuralKey", "StructuralWalk", "ToJSONGraph", "json.Stringify"}) {
-    if (name.substr(4, walk.size()) == walk) return true;
-  }
-  return false;
-}
-
-// The wrapper of a global function; a new one starts as its registration says.
-PyObject* WrapGlobal(TVMFFIObject* h, PyObject* name) {
-  static const auto* get_metadata =
-      new ffi::Function(ffi::Function::GetGlobalRequired("ffi.GetGlobalFuncMetadata"));
-  tie::TieSlot* slot = Engine::FindSlot(h);
-  bool is_new = slot == nullptr || slot->word.load(std::memory_order_relaxed) == 0;
-  Ref function = Ref::Steal(WrapOwned(h));
-  if (!function || !is_new || !PyObject_TypeCheck(function.get(), types.function)) {
-    return function.release();
-  }
-  return Guarded([&]() -> PyObject* {
-    TVMFFIByteArray bytes;
-    if (!Utf8(name, &bytes)) return nullptr;
-    if (LooksIntoArguments({bytes.data, bytes.size})) {
-      auto* w = reinterpret_cast<FunctionWrapper*>(function.get());
-      w->release_gil = false;
-      w->walks = WalksThroughArguments({bytes.data, bytes.size});
-    }
-    auto metadata = (*get_metadata)(ffi::String(bytes.data, bytes.size)).cast<ffi::String>();
-    ReadMetadata(function.get(), std::string_view(metadata.data(), metadata.size()));
-    return function.release();
-  });
-}
-
-PyObject* GetGlobalFunc(PyObject*, PyObject* args) {
-  PyObject* name;
-  int allow_missing = 0;
-  if (!PyArg_ParseTuple(args, "U|p", &name, &allow_missing)) return nullptr;
-  TVMFFIByteArray bytes;
-  if (!Utf8(name, &bytes)) return nullptr;
-  TVMFFIObjectHandle handle = nullptr;
-  if (int code = TVMFFIFunctionGetGlobal(&bytes, &handle)) return RaiseFromCall(code);
-  if (handle != nullptr) {
-    // Functions of C++ stay registered; one made in Python may be removed and must then die.
-    bool stays = CallableOf(static_cast<TVMFFIObject*>(handle)) == nullptr;
-    PyObject* function = WrapGlobal(static_cast<TVMFFIObject*>(handle), name);
-    if (stays && function != nullptr) ShareForGood(function);
-    return function;
-  }
-  if (allow_missing) Py_RETURN_NONE;
-  return PyErr_Format(PyExc_ValueError, "Cannot find global function %U", name);
-}
-
-PyObject* ConvertToFunc(PyObject*, PyObject* args) {
-  PyObject* callable;
-  PyObject* tensor_cls = Py_None;
-  if (!PyArg_ParseTuple(args, "O|O", &callable, &tensor_cls)) return nullptr;
-  const DLPackExchangeAPI* api = nullptr;
-  if (tensor_cls != Py_None) {
-    if (!PyObject_HasAttrString(tensor_cls, "__dlpack_c_exchange_api__")) {
-      return PyErr_Format(PyExc_TypeError, "tensor_cls %R must expose __dlpack_c_exchange_api__",
-                          tensor_cls);
-    }
-    api = ExchangeAPIOf(tensor_cls);
-    if (api == nullptr) return nullptr;
-  }
-  return Guarded([&] {
-    return FunctionFromHandle(
-        ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(MakeCallback(callable, api)));
-  });
-}
-
-PyObject* RegisterGlobalFunc(PyObject* module, PyObject* args) {
-  PyObject* name;
-  PyObject* func;
-  int override = 0;
-  if (!PyArg_ParseTuple(args, "UO|p", &name, &func, &override)) return nullptr;
-  TVMFFIByteArray bytes;
-  if (!Utf8(name, &bytes)) return nullptr;
-  Ref made;
-  if (PyObject_TypeCheck(func, types.function)) {
-    made = Ref::Borrow(func);
-  } else {
-    Ref one = Ref::Steal(PyTuple_Pack(1, func));
-    made = one ? Ref::Steal(ConvertToFunc(module, one.get())) : Ref();
-  }
-  if (!made) return nullptr;
-  Using function(AsWrapper(made.get()));
-  if (function.get() == nullptr) return nullptr;
-  if (int code = TVMFFIFunctionSetGlobal(&bytes, function.get(), override)) {
-    return RaiseFromCall(code);
-  }
-  return made.release();
-}
-
-PyMethodDef function_functions[] = {
-    {"_get_global_func", GetGlobalFunc, METH_VARARGS, nullptr},
-    {"_register_global_func", RegisterGlobalFunc, METH_VARARGS, nullptr},
-    {"_convert_to_ffi_func", ConvertToFunc, METH_VARARGS, "A Function around a Python callable."},
-    {nullptr, nullptr, 0, nullptr}};
-
-PyObject* GetHeldObject(PyObject* self, PyObject*) {
-  Using object(AsWrapper(self));
-  TVMFFIObject* h = object.get();
-  if (h == nullptr) return nullptr;
-  if (h->type_index != TypeIndex::kTVMFFIOpaquePyObject) {
-    return PyErr_Format(PyExc_TypeError, "%s object does not hold a Python object",
-                        Py_TYPE(self)->tp_name);
-  }
-  return Py_NewRef(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(h)->handle));
-}
-
-PyMethodDef opaque_methods[] = {
-    {"pyobject", GetHeldObject, METH_NOARGS, "The Python object that is held."},
-    {nullptr, nullptr, 0, nullptr}};
-
-PyType_Slot opaque_slots[] = {
-    {Py_tp_doc, const_cast<char*>("A Python object that C++ holds without looking inside.")},
-    {Py_tp_methods, opaque_methods},
-    {0, nullptr}};
-
-PyType_Spec opaque_spec = {"tvm_ffi.core.OpaquePyObject", sizeof(Wrapper), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, opaque_slots};
-
 }  // namespace
-
-void ApplyMetadata(PyObject* function, const TVMFFIByteArray& metadata) {
-  if (!PyObject_TypeCheck(function, types.function)) return;
-  ReadMetadata(function, std::string_view(metadata.data, metadata.size));
-}
 
 void InitFunctionWrapper(FunctionWrapper* w) {
   w->vectorcall = Vectorcall;
   w->release_gil = release_gil_default;
 }
 
-PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
-  if (nargs < 1 || !PyObject_TypeCheck(args[0], types.function)) {
-    return PyErr_Format(PyExc_TypeError,
-                        "__init_handle_by_constructor__ expects an ffi.Function first");
-  }
-  Wrapper* w = AsWrapper(self);
-  ffi::ObjectPtr<ffi::Object> before = TakeBefore(w);
-  TVMFFIObject* func = UseHandle(AsWrapper(args[0]));
-  if (func == nullptr) return nullptr;
-  TVMFFIAny result;
-  tie::StoreNone(&result);
-  {
-    CallArguments converted;
-    if (!converted.AddAll(args + 1, nargs - 1)) return nullptr;
-    if (int code = TVMFFIFunctionCall(func, converted.data(), converted.size(), &result)) {
-      return RaiseFromCall(code);
-    }
-  }
-  if (result.type_index < TypeIndex::kTVMFFIStaticObjectBegin) {
-    return PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
-                        Py_TYPE(self)->tp_name);
-  }
-  if (!BindNew(w, result.v_obj)) return nullptr;
-  Py_RETURN_NONE;
-}
-
 int InitFunctionType(PyObject* module) {
   const char* setting = std::getenv("TVM_FFI_RELEASE_GIL_BY_DEFAULT");
   release_gil_default = setting == nullptr || std::atoi(setting) != 0;
-  types.rvalue_ref = AddType(module, &rvalue_spec, nullptr);
-  types.opaque = AddType(module, &opaque_spec, types.object);
   types.function = AddType(module, &function_spec, types.object);
-  if (types.function == nullptr || types.opaque == nullptr || types.rvalue_ref == nullptr)
-    return -1;
+  if (types.function == nullptr) return -1;
   SetClassOfIndex(TypeIndex::kTVMFFIFunction, types.function);
-  SetClassOfIndex(TypeIndex::kTVMFFIOpaquePyObject, types.opaque);
-  return PyModule_AddFunctions(module, function_functions);
+  return 0;
 }
 
 }  // namespace tether_py

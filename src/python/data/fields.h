@@ -6,12 +6,12 @@
 #include <atomic>
 #include <string>
 
+#include "core/field_kind.h"
 #include "python/wrap/wrapper.h"
 
 namespace tether_py {
 
-// How a field is read: from memory that says what it holds, or by its getter.
-enum class FieldKind : uint8_t { kGetter, kInt64, kInt, kBool, kFloat64, kFloat32, kAny, kObject };
+using ffi::tether::FieldKind;
 
 struct Field {
   TVMFFIFieldInfo info;
@@ -21,20 +21,16 @@ struct Field {
   FieldKind kind;
   // Exact ints, floats and bools are stored in place, as the setter would.
   bool plain_write;
-  bool sets_object;  // by a plain C function
+  bool sets_object;  // of kind kObject, with a setter that is a C function
   // The class of the last object seen, known to be a wrapper. Borrowed (class_watch.h).
   mutable std::atomic<PyTypeObject*> last_class;
   const Field* next;  // of all fields
 };
 
-// The i-th field that a type declares.
-Field* FieldOfType(const TVMFFITypeInfo* type, int32_t i);
-PyObject* MakeFieldGetter(Field* field);
-PyObject* MakeFieldSetter(Field* field);
-int InitFieldTypes(PyObject* module);
+// The i-th field that a type declares. `keeps_plain_values`: its setter is a function object, but
+// need not be called for exact ints, floats and bools, which it stores unchanged.
+Field* FieldOfType(const TVMFFITypeInfo* type, int32_t i, bool keeps_plain_values = false);
 void ForgetInFields(PyTypeObject* cls);  // which is dead or dying
-// Lets the attributes of a class of wrappers be looked up by the functions of fields.cc.
-void InstallFieldAccess(PyTypeObject* cls, bool is_python_defined);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_DATA_FIELDS_H_

@@ -5,9 +5,11 @@
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
+#include "python/data/capsules.h"
 #include "python/data/device.h"
 #include "python/data/dtype.h"
-#include "python/data/exchange.h"
+#include "python/data/exchange_api.h"
+#include "python/data/own_exchange.h"
 #include "python/wrap/notes.h"
 
 #include <tvm/ffi/container/shape.h>
@@ -112,14 +114,6 @@ PyObject* GetDLPackDevice(PyObject* self, PyObject*) {
 }
 
 // ---- export
-
-template <typename TManaged>
-void DropUnconsumed(PyObject* capsule, const char* name) {
-  if (!PyCapsule_IsValid(capsule, name)) return;
-  ErrorAside unrelated;
-  auto* managed = static_cast<TManaged*>(PyCapsule_GetPointer(capsule, name));
-  if (managed->deleter != nullptr) managed->deleter(managed);
-}
 
 // Both take `managed` over.
 PyObject* CapsuleOf(DLManagedTensor* managed) {
@@ -352,11 +346,6 @@ PyMethodDef tensor_functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
-
-void DropCapsule(PyObject* capsule) { DropUnconsumed<DLManagedTensor>(capsule, kCapsule); }
-void DropVersionedCapsule(PyObject* capsule) {
-  DropUnconsumed<DLManagedTensorVersioned>(capsule, kVersionedCapsule);
-}
 
 // ---- going to Python
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "python/base/python_api.h"
-#include "python/call/function.h"
+#include "python/call/callback.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
 #include "python/data/device.h"

@@ -9,7 +9,7 @@
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
-#include "python/data/fields.h"
+#include "python/data/field_descriptors.h"
 #include "python/schema/schema.h"
 
 namespace tether_py {
@@ -67,9 +67,7 @@ PyObject* RegisterField(PyObject*, PyObject* args) {
     // The setter borrows its converter; like the type the field belongs to, it lives for ever.
     Py_INCREF(converter);
     const TVMFFITypeInfo* type = TVMFFIGetTypeInfo(type_index);
-    Field* field = FieldOfType(type, type->num_fields - 1);
-    // The setter stores these values unchanged, so it need not be asked.
-    field->plain_write = KeepsValuesOf(converter, static_index);
+    Field* field = FieldOfType(type, type->num_fields - 1, KeepsValuesOf(converter, static_index));
     Ref get = Ref::Steal(MakeFieldGetter(field));
     Ref set = Ref::Steal(MakeFieldSetter(field));
     return get && set ? PyTuple_Pack(2, get.get(), set.get()) : nullptr;

@@ -4,10 +4,10 @@
 #include <tvm/ffi/function.h>
 
 #include "python/base/python_api.h"
-#include "python/call/function.h"
+#include "python/call/metadata.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
-#include "python/data/fields.h"
+#include "python/data/field_descriptors.h"
 #include "python/schema/schema.h"
 
 namespace tether_py {

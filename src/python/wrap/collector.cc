@@ -43,11 +43,16 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/field_kind.h"
 #include "python/base/pointer_set.h"
 #include "python/wrap/arguments.h"
 #include "python/wrap/upper_layers.h"
 
 namespace tether_py {
+
+using ffi::tether::FieldKind;
+using ffi::tether::HoldsReferences;
+using ffi::tether::KindOfField;
 
 namespace {
 
@@ -73,12 +78,6 @@ bool HasWeakReferences(TVMFFIObject* h) { return CombinedCount(h) >> 32 != 1; }
 
 // ---- objects that can be emptied ----
 
-bool HoldsReferences(const TVMFFIFieldInfo* field) {
-  return (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0 &&
-         (field->field_static_type_index >= ffi::TypeIndex::kTVMFFIObject ||
-          field->field_static_type_index == ffi::TypeIndex::kTVMFFIAny);
-}
-
 bool IsDefinedInPython(int32_t type_index) {
   static const ffi::reflection::TypeAttrColumn layouts("__tether_py_class_layout__");
   return layouts[type_index] != nullptr;
@@ -92,7 +91,7 @@ bool AnyPythonField(int32_t type_index, F&& f) {
     const TVMFFITypeInfo* owner = depth == type->type_depth ? type : type->type_ancestors[depth];
     if (!IsDefinedInPython(owner->type_index)) return false;  // nor are its ancestors
     for (int32_t i = 0; i < owner->num_fields; ++i) {
-      if (HoldsReferences(&owner->fields[i]) && f(owner->fields[i])) return true;
+      if (HoldsReferences(KindOfField(owner->fields[i])) && f(owner->fields[i])) return true;
     }
   }
   return false;
@@ -103,7 +102,7 @@ void Empty(TVMFFIObject* h) {
   AnyPythonField(h->type_index, [h](const TVMFFIFieldInfo& field) {
     char* address = reinterpret_cast<char*>(h) + field.offset;
     // Moved out first: the storage is empty before anything can look at it again.
-    if (field.field_static_type_index == ffi::TypeIndex::kTVMFFIAny) {
+    if (KindOfField(field) == FieldKind::kAny) {
       ffi::Any old = std::move(*reinterpret_cast<ffi::Any*>(address));
     } else {
       auto old = std::move(*reinterpret_cast<ffi::ObjectPtr<ffi::Object>*>(address));
@@ -391,7 +390,7 @@ int ForEachEdge(TVMFFIObject* h, F&& f) {
       TVMFFIGetTypeInfo(h->type_index), [&](const TVMFFIFieldInfo* field) {
         char* address = reinterpret_cast<char*>(h) + field->offset;
         bool is_plain = (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0;
-        bool is_owner = is_plain ? HoldsReferences(field) : OwnsObject(*field);
+        bool is_owner = is_plain ? HoldsReferences(KindOfField(*field)) : OwnsObject(*field);
         TVMFFIObject* child = is_owner ? ObjectInCell(address, field->size) : nullptr;
         if (child != nullptr) result = f(child);
         return result != 0;

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes of wrappers: what a name means to a class, remembered.
+//
+// Finding the descriptor of a field costs CPython more than reading the field does, and CPython has
+// no shortcut for our descriptors. So the classes that are registered for C++ types look up their
+// attributes here: what a name means to a class is remembered until the class changes. For methods,
+// and whatever else is not a field, CPython has shortcuts, but only for classes with the general
+// functions. A class that is asked for such an attribute therefore gets those back. Only
+// object.__setattr__ can tell which of the two a class has (IsBodyEmpty).
+//
+// Shared state: known_fields: with the GIL only; without it nothing here is installed. An entry is
+// right while its class has the version that is written in it.
+#include "python/data/attribute_cache.h"
+
+#include <cstring>
+
+#include "python/base/python_api.h"
+#include "python/data/field_access.h"
+#include "python/data/field_descriptors.h"
+
+namespace tether_py {
+
+namespace {
+
+struct KnownField {
+  PyTypeObject* cls;
+  unsigned int version;  // of the class
+  PyObject* name;        // owned: another name must not reuse its address
+  const Field* read;
+  const Field* write;  // NULL if assignment is not allowed, or means something else
+};
+constexpr size_t kKnownFields = 256;
+KnownField known_fields[kKnownFields];
+
+inline KnownField* KnownFieldOf(PyTypeObject* cls, PyObject* name) {
+  auto bits = (reinterpret_cast<uintptr_t>(cls) >> 6) + (reinterpret_cast<uintptr_t>(name) >> 4);
+  return &known_fields[bits % kKnownFields];
+}
+
+inline bool IsCurrent(const KnownField* known, PyTypeObject* cls, PyObject* name) {
+  return known->name == name && known->cls == cls && known->version == TypeVersion(cls);
+}
+
+bool IsSpecialName(PyObject* name) {
+  return PyUnicode_GET_LENGTH(name) > 2 && PyUnicode_READ_CHAR(name, 0) == '_' &&
+         PyUnicode_READ_CHAR(name, 1) == '_';
+}
+
+// What `name` means to the class, as far as it is known; NULL without error if that is nothing of
+// ours. `is_other`: it is an attribute that CPython may have a shortcut for.
+TVM_FFI_NO_INLINE const KnownField* LearnField(PyTypeObject* cls, PyObject* name, bool* is_other) {
+  *is_other = false;
+  if (!PyUnicode_CheckExact(name)) return nullptr;
+  PyObject* found = _PyType_Lookup(cls, name);
+  if (found == nullptr || Py_TYPE(found) != types.field_property) {
+    *is_other = !IsSpecialName(name) && (found != nullptr || HasInstanceDict(cls));
+    return nullptr;
+  }
+  PropertyExtra* extra = ExtraOf(found);
+  unsigned int version = TypeVersion(cls);
+  if (extra->field == nullptr || version == 0 || !PyUnicode_CHECK_INTERNED(name)) return nullptr;
+  bool is_plain = extra->writable && Py_TYPE(extra->write) == types.field_setter;
+  KnownField* known = KnownFieldOf(cls, name);
+  PyObject* old = known->name;
+  *known = {cls, version, Py_NewRef(name), extra->field,
+            is_plain ? FieldOf(extra->write) : nullptr};
+  Py_XDECREF(old);  // a str: runs no code
+  return known;
+}
+
+PyObject* GetAttribute(PyObject* self, PyObject* name) {
+  PyTypeObject* cls = Py_TYPE(self);
+  const KnownField* known = KnownFieldOf(cls, name);
+  if (TVM_FFI_PREDICT_TRUE(IsCurrent(known, cls, name))) return ReadQuickly(*known->read, self);
+  bool is_other;
+  known = LearnField(cls, name, &is_other);
+  if (known != nullptr) return ReadQuickly(*known->read, self);
+  if (is_other && cls->tp_getattro == GetAttribute) cls->tp_getattro = PyObject_GenericGetAttr;
+  return PyObject_GenericGetAttr(self, name);
+}
+
+int SetAttribute(PyObject* self, PyObject* name, PyObject* value);
+
+TVM_FFI_NO_INLINE int SetAttributeSlow(PyObject* self, PyObject* name, PyObject* value) {
+  PyTypeObject* cls = Py_TYPE(self);
+  bool is_other;
+  LearnField(cls, name, &is_other);
+  if (is_other && cls->tp_setattro == SetAttribute) cls->tp_setattro = PyObject_GenericSetAttr;
+  return PyObject_GenericSetAttr(self, name, value);
+}
+
+int SetAttribute(PyObject* self, PyObject* name, PyObject* value) {
+  PyTypeObject* cls = Py_TYPE(self);
+  const KnownField* known = KnownFieldOf(cls, name);
+  bool is_known = IsCurrent(known, cls, name) && known->write != nullptr && value != nullptr;
+  return TVM_FFI_PREDICT_TRUE(is_known) ? WriteQuickly(*known->write, self, value)
+                                        : SetAttributeSlow(self, name, value);
+}
+
+// object.__setattr__ refuses objects whose class has a C function of its own for that, and nothing
+// can make it think otherwise. So only classes whose body is empty have ours, those that the
+// package makes for types nobody registered above all: they have no code that could call it, and
+// their instances have no attribute besides the fields.
+bool IsBodyEmpty(PyTypeObject* cls) {
+  if (HasInstanceDict(cls) || cls->tp_basicsize != cls->tp_base->tp_basicsize) return false;
+  PyObject *name, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(cls->tp_dict, &position, &name, &value) != 0) {
+    bool is_code = PyFunction_Check(value) || Py_TYPE(value) == &PyProperty_Type ||
+                   Py_TYPE(value) == &PyStaticMethod_Type || Py_TYPE(value) == &PyClassMethod_Type;
+    const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+    if (text == nullptr) PyErr_Clear();
+    if (is_code || text == nullptr || std::strncmp(text, "__annot", 7) == 0) return false;
+  }
+  return true;
+}
+
+// For a class that was just written in Python: what it inherits of ours goes, and where it has a
+// __setattr__ of its own that of its bases does too, because object.__setattr__ looks at them.
+PyObject* UseGeneralSetAttr(PyObject*, PyObject* arg) {
+  if (kFreeThreaded || !PyType_Check(arg)) Py_RETURN_NONE;
+  auto* cls = reinterpret_cast<PyTypeObject*>(arg);
+  bool is_ours = cls->tp_setattro == SetAttribute;
+  if (is_ours) cls->tp_setattro = PyObject_GenericSetAttr;
+  if (cls->tp_setattro == PyObject_GenericSetAttr) Py_RETURN_NONE;
+  for (PyTypeObject* base = cls->tp_base; base != nullptr; base = base->tp_base) {
+    if (base->tp_setattro == SetAttribute) base->tp_setattro = PyObject_GenericSetAttr;
+  }
+  Py_RETURN_NONE;
+}
+
+PyMethodDef cache_functions[] = {{"_use_general_setattr", UseGeneralSetAttr, METH_O, nullptr},
+                                 {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void ForgetKnownAttributes() {
+  for (KnownField& known : known_fields) Py_CLEAR(known.name);
+}
+
+void InstallFieldAccess(PyTypeObject* cls, bool is_python_defined) {
+  if (kFreeThreaded || (cls->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return;
+  if (cls->tp_getattro == PyObject_GenericGetAttr) cls->tp_getattro = GetAttribute;
+  bool may_set = !is_python_defined && cls->tp_setattro == PyObject_GenericSetAttr;
+  if (may_set && IsBodyEmpty(cls)) cls->tp_setattro = SetAttribute;
+}
+
+int InitAttributeCache(PyObject* module) { return PyModule_AddFunctions(module, cache_functions); }
+
+}  // namespace tether_py

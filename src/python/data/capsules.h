@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Managed tensors of DLPack and the capsules they travel in.
+#ifndef TETHER_PYTHON_DATA_CAPSULES_H_
+#define TETHER_PYTHON_DATA_CAPSULES_H_
+
+#include "python/wrap/wrapper.h"
+
+namespace tether_py {
+
+// What from_dlpack demands of a tensor.
+struct ImportOptions {
+  int32_t require_alignment = 0;
+  bool require_contiguous = false;
+};
+
+// Refuses what no tensor can be. False with an error set.
+bool CheckGeometry(const DLTensor& t);
+// Refuses other major versions of DLPack. False with an error set.
+bool CheckVersion(const DLPackVersion& version, const char* what);
+
+// The functions that import return a new reference, or NULL with an error set.
+
+// Both take `managed` over only when they succeed.
+TVMFFIObject* ImportManaged(DLManagedTensor* managed, const ImportOptions& options);
+TVMFFIObject* ImportManaged(DLManagedTensorVersioned* managed, const ImportOptions& options);
+void DeleteManaged(DLManagedTensorVersioned* managed);
+// From a capsule of either kind; `wrong_kind` is raised for anything else.
+TVMFFIObject* ImportCapsule(PyObject* capsule, const ImportOptions& options, PyObject* wrong_kind,
+                            const char* expectation);
+// From the capsule that obj.__dlpack__() returns.
+TVMFFIObject* ImportFromMethod(PyObject* obj, const ImportOptions& options);
+
+// The names of capsules. A consumer renames the one it takes.
+inline constexpr const char* kCapsule = "dltensor";
+inline constexpr const char* kVersionedCapsule = "dltensor_versioned";
+inline constexpr const char* kUsedCapsule = "used_dltensor";
+inline constexpr const char* kUsedVersionedCapsule = "used_dltensor_versioned";
+// Destructors of capsules: they free a tensor that nobody consumed.
+void DropCapsule(PyObject* capsule);
+void DropVersionedCapsule(PyObject* capsule);
+
+int InitCapsules();
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_DATA_CAPSULES_H_

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors of other libraries: which of the ways in a Python object takes.
+//
+//   from_dlpack              a capsule, an array of numpy, an exchange API, __dlpack__
+//   argument of a function   an exchange API, torch without one, an array of numpy, __dlpack__
+//
+// Shared state: from_dlpack_keywords: set at import, constant afterwards.
+#include "python/data/exchange.h"
+
+#include <tvm/ffi/container/tensor.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "python/base/python_api.h"
+#include "python/data/capsules.h"
+#include "python/data/numpy.h"
+#include "python/data/own_exchange.h"
+#include "python/data/tensor_argument.h"
+#include "python/data/torch.h"
+
+namespace tether_py {
+
+namespace {
+
+// ---- from_dlpack
+
+// NULL with an error set.
+TVMFFIObject* ImportAnything(PyObject* obj, const ImportOptions& options) {
+  if (PyCapsule_CheckExact(obj)) {
+    return ImportCapsule(obj, options, PyExc_TypeError,
+                         "Expect from_dlpack to take either a compatible tensor or PyCapsule");
+  }
+  if (Py_TYPE(obj) == FindNumpyArrayType()) return ImportArray(obj, options);
+  if (!CheckNoLazySigns(obj)) return nullptr;
+  Ref attribute = Ref::Steal(PyObject_GetAttr(obj, exchange_api_name));
+  if (attribute) {
+    const DLPackExchangeAPI* api = ParseExchangeAPI(attribute.get());
+    TVMFFIObject* h = api != nullptr ? ImportByAPI(obj, api, options) : nullptr;
+    if (h != nullptr || !PyErr_ExceptionMatches(PyExc_BufferError)) return h;
+  }
+  PyErr_Clear();
+  int has_method = PyObject_HasAttrString(obj, "__dlpack__");
+  if (has_method != 0) return ImportFromMethod(obj, options);
+  PyErr_Format(PyExc_TypeError,
+               "Expect from_dlpack to take either a compatible tensor or PyCapsule, got %s",
+               Py_TYPE(obj)->tp_name);
+  return nullptr;
+}
+
+PyObject* from_dlpack_keywords[3];  // ext_tensor, require_alignment, require_contiguous
+
+PyObject* FromDLPack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  PyObject* given[3] = {nullptr, nullptr, Py_False};
+  if (nargs > 1) {
+    return PyErr_Format(PyExc_TypeError,
+                        "from_dlpack() takes 1 positional argument but %zd were given", nargs);
+  }
+  if (!ReadKeywords("from_dlpack", args + nargs, kwnames, from_dlpack_keywords, 3, given)) {
+    return nullptr;
+  }
+  if (nargs == 1) given[0] = args[0];
+  if (given[0] == nullptr) {
+    return PyErr_Format(PyExc_TypeError, "from_dlpack() misses its argument 'ext_tensor'");
+  }
+  ImportOptions options;
+  int contiguous = PyObject_IsTrue(given[2]);
+  if (contiguous < 0) return nullptr;
+  options.require_contiguous = contiguous != 0;
+  if (given[1] != nullptr) {
+    long long value;
+    if (!IntegerInRange(given[1], 0, INT32_MAX, "require_alignment", &value)) return nullptr;
+    options.require_alignment = static_cast<int32_t>(value);
+  }
+  TVMFFIObject* h = ImportAnything(given[0], options);
+  return h != nullptr ? WrapOwned(h) : nullptr;
+}
+
+PyMethodDef dlpack_functions[] = {
+    {"from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(FromDLPack)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "from_dlpack($module, ext_tensor, *, require_alignment=0, require_contiguous=False)\n--\n\n"
+     "Make a Tensor that shares the memory of another library's tensor or of a DLPack capsule.\n\n"
+     ">>> import numpy, tvm_ffi\n"
+     ">>> a = numpy.arange(3)\n"
+     ">>> t = tvm_ffi.from_dlpack(a)\n"
+     ">>> a[0] = 7\n"
+     ">>> numpy.from_dlpack(t).tolist()\n"
+     "[7, 1, 2]\n"},
+    {nullptr, nullptr, 0, nullptr}};
+
+// ---- arguments
+
+bool SetByDLPack(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  TVMFFIObject* h = ImportFromMethod(obj, ImportOptions());
+  if (!StoreTensor(h, out, args)) return false;
+  DLDevice device = TVMFFITensorGetDLTensorPtr(h)->device;
+  if (device.device_type == kDLCPU || !HasMethod(Py_TYPE(obj), "__tvm_ffi_env_stream__")) {
+    return true;
+  }
+  Ref stream = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_env_stream__", nullptr));
+  if (!stream) return false;
+  void* address = PyLong_Check(stream.get()) ? PyLong_AsVoidPtr(stream.get()) : nullptr;
+  if (!PyLong_Check(stream.get())) {
+    PyErr_Format(PyExc_TypeError, "__tvm_ffi_env_stream__() of %s must return an int, got %s",
+                 Py_TYPE(obj)->tp_name, Py_TYPE(stream.get())->tp_name);
+  }
+  if (PyErr_Occurred()) return false;
+  args->MutableContext()->SetStream(device, address);
+  return true;
+}
+
+bool SkipsExchangeAPI() {
+  const char* setting = std::getenv("TVM_FFI_SKIP_DLPACK_C_EXCHANGE_API");
+  return setting != nullptr && std::strcmp(setting, "1") == 0;
+}
+
+}  // namespace
+
+int ResolveExchangeAPI(PyObject* obj, Setter* out) {
+  PyTypeObject* type = Py_TYPE(obj);
+  if (SkipsExchangeAPI() || !HasMethod(type, "__dlpack_c_exchange_api__")) return 0;
+  if (!LearnExchangeAPI(type)) return -1;
+  *out = HasLazySigns(type) ? SetWithLazySigns : SetByExchangeAPI;
+  return 0;
+}
+
+int ResolveTorchTensor(PyObject* obj, Setter* out) {
+  int is = IsInstanceOfLoaded(obj, "torch", "Tensor");
+  if (is <= 0) return is;
+  // An extension may bring what this torch lacks.
+  Ref module = Ref::Steal(PyImport_ImportModule("tvm_ffi._optional_torch_c_dlpack"));
+  Ref done = module
+                 ? Ref::Steal(PyObject_CallMethod(module.get(), "_prepare_loaded_torch", nullptr))
+                 : Ref();
+  if (!done || ResolveExchangeAPI(obj, out) < 0) return -1;
+  if (*out == nullptr) *out = SetTorchTensor;
+  return 0;
+}
+
+int ResolveDLPack(PyObject* obj, Setter* out) {
+  if (!HasMethod(Py_TYPE(obj), "__dlpack__")) return 0;
+  *out = Py_TYPE(obj) == FindNumpyArrayType() ? SetNumpyArray : SetByDLPack;
+  return 0;
+}
+
+int InitExchange(PyObject* module) {
+  if (InitCapsules() < 0 || InitExchangeAPIs() < 0 || InitTorch() < 0) return -1;
+  const char* const keywords[] = {"ext_tensor", "require_alignment", "require_contiguous"};
+  for (size_t i = 0; i < 3; ++i) {
+    from_dlpack_keywords[i] = PyUnicode_InternFromString(keywords[i]);
+    if (from_dlpack_keywords[i] == nullptr) return -1;
+  }
+  if (PublishExchangeAPI(types.tensor, &own_exchange_api) < 0) return -1;
+  Ref version = Ref::Steal(Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION));
+  if (!version || PyModule_AddObjectRef(module, "__dlpack_version__", version.get()) < 0) return -1;
+  return PyModule_AddFunctions(module, dlpack_functions);
+}
+
+}  // namespace tether_py

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields as Python objects: FieldGetter, FieldSetter and FFIProperty.
+//
+// Shared state: none of its own. The descriptors change only while they are initialised or cleared.
+#include "python/data/field_descriptors.h"
+
+#include "python/base/python_api.h"
+#include "python/data/attribute_cache.h"
+#include "python/data/field_access.h"
+
+namespace tether_py {
+
+namespace {
+
+// ---- FieldGetter and FieldSetter
+
+PyObject* CallGetter(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* obj;
+  if (kwargs != nullptr && PyDict_GET_SIZE(kwargs) != 0) {
+    return PyErr_Format(PyExc_TypeError, "a field getter takes no keyword arguments");
+  }
+  if (!PyArg_ParseTuple(args, "O", &obj)) return nullptr;
+  return ReadField(*FieldOf(self), obj);
+}
+
+PyObject* CallSetter(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject *obj, *value;
+  if (kwargs != nullptr && PyDict_GET_SIZE(kwargs) != 0) {
+    return PyErr_Format(PyExc_TypeError, "a field setter takes no keyword arguments");
+  }
+  if (!PyArg_ParseTuple(args, "OO", &obj, &value)) return nullptr;
+  if (WriteField(*FieldOf(self), obj, value) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+
+int TraverseAccessor(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(reinterpret_cast<AccessorObject*>(self)->dict);
+  return 0;
+}
+
+int ClearAccessor(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<AccessorObject*>(self)->dict);
+  return 0;
+}
+
+void DeallocAccessor(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  ClearAccessor(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* GetDocNone(PyObject* self, void*) {
+  PyObject* dict = reinterpret_cast<AccessorObject*>(self)->dict;
+  PyObject* doc = dict != nullptr ? PyDict_GetItemString(dict, "__doc__") : nullptr;
+  return Py_NewRef(doc != nullptr ? doc : Py_None);
+}
+
+int SetDoc(PyObject* self, PyObject* value, void*) {
+  auto* accessor = reinterpret_cast<AccessorObject*>(self);
+  if (accessor->dict == nullptr) accessor->dict = PyDict_New();
+  if (accessor->dict == nullptr) return -1;
+  return PyDict_SetItemString(accessor->dict, "__doc__", value != nullptr ? value : Py_None);
+}
+
+PyGetSetDef accessor_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {"__doc__", GetDocNone, SetDoc, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMemberDef accessor_members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(AccessorObject, dict), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+#define TETHER_ACCESSOR_SLOTS(call)                                           \
+  {                                                                           \
+    {Py_tp_call, reinterpret_cast<void*>(call)},                              \
+        {Py_tp_traverse, reinterpret_cast<void*>(TraverseAccessor)},          \
+        {Py_tp_clear, reinterpret_cast<void*>(ClearAccessor)},                \
+        {Py_tp_dealloc, reinterpret_cast<void*>(DeallocAccessor)},            \
+        {Py_tp_getset, accessor_getset}, {Py_tp_members, accessor_members}, { \
+      0, nullptr                                                              \
+    }                                                                         \
+  }
+PyType_Slot getter_slots[] = TETHER_ACCESSOR_SLOTS(CallGetter);
+PyType_Slot setter_slots[] = TETHER_ACCESSOR_SLOTS(CallSetter);
+#undef TETHER_ACCESSOR_SLOTS
+
+#ifdef Py_TPFLAGS_DISALLOW_INSTANTIATION
+constexpr unsigned int kNoNew = Py_TPFLAGS_DISALLOW_INSTANTIATION;
+#else
+constexpr unsigned int kNoNew = 0;
+#endif
+
+PyType_Spec getter_spec = {"tvm_ffi.core.FieldGetter", sizeof(AccessorObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | kNoNew, getter_slots};
+PyType_Spec setter_spec = {"tvm_ffi.core.FieldSetter", sizeof(AccessorObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | kNoNew, setter_slots};
+
+PyObject* MakeAccessor(PyTypeObject* type, Field* field) {
+  auto* accessor = reinterpret_cast<AccessorObject*>(type->tp_alloc(type, 0));
+  if (accessor == nullptr) return nullptr;
+  accessor->field = field;
+  Ref name = Ref::Steal(PyUnicode_FromString(field->name.c_str()));
+  PyObject* self = reinterpret_cast<PyObject*>(accessor);
+  if (!name || PyObject_SetAttrString(self, "__name__", name.get()) < 0) {
+    Py_DECREF(self);
+    return nullptr;
+  }
+  return self;
+}
+
+// ---- FFIProperty
+
+PyObject* PropertyGet(PyObject* self, PyObject* obj, PyObject* cls) {
+  if (obj == nullptr || obj == Py_None) return Py_NewRef(self);
+  Field* field = ExtraOf(self)->field;
+  if (field != nullptr) {
+    bool known = Py_TYPE(obj) == field->last_class.load(std::memory_order_relaxed);
+    return TVM_FFI_PREDICT_TRUE(known) ? ReadQuickly(*field, obj) : ReadField(*field, obj);
+  }
+  return PyProperty_Type.tp_descr_get(self, obj, cls);
+}
+
+// Writes also where assignment is not allowed.
+int PropertyWrite(PyObject* self, PyObject* obj, PyObject* value) {
+  PyObject* write = ExtraOf(self)->write;
+  if (write == nullptr) {
+    PyErr_SetString(PyExc_AttributeError, "this field has no setter");
+    return -1;
+  }
+  if (Py_TYPE(write) == types.field_setter) return WriteField(*FieldOf(write), obj, value);
+  Ref done = Ref::Steal(PyObject_CallFunctionObjArgs(write, obj, value, nullptr));
+  return done ? 0 : -1;
+}
+
+int PropertySet(PyObject* self, PyObject* obj, PyObject* value) {
+  const Field* field = ExtraOf(self)->field;
+  if (field == nullptr) return PyProperty_Type.tp_descr_set(self, obj, value);
+  bool is_known = Py_TYPE(obj) == field->last_class.load(std::memory_order_relaxed);
+  if (!kFreeThreaded && is_known && value != nullptr && ExtraOf(self)->assigns_field) {
+    return WriteQuickly(*field, obj, value);
+  }
+  if (value == nullptr) {
+    PyErr_Format(PyExc_AttributeError, "field `%s` of `%s` cannot be deleted", field->name.c_str(),
+                 field->type_key.c_str());
+    return -1;
+  }
+  if (!ExtraOf(self)->writable) {
+    PyErr_Format(PyExc_AttributeError, "field `%s` of `%s` is read-only", field->name.c_str(),
+                 field->type_key.c_str());
+    return -1;
+  }
+  return PropertyWrite(self, obj, value);
+}
+
+PyObject* PropertyForceSet(PyObject* self, PyObject* args) {
+  PyObject *obj, *value;
+  if (!PyArg_ParseTuple(args, "OO", &obj, &value)) return nullptr;
+  if (PropertyWrite(self, obj, value) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+
+int InitProperty(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"fget", "fset", "frozen", "fdel", "doc", nullptr};
+  PyObject *getter, *setter, *deleter = Py_None, *doc = Py_None;
+  int frozen;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOp|OO", const_cast<char**>(names), &getter,
+                                   &setter, &frozen, &deleter, &doc)) {
+    return -1;
+  }
+  Ref base_args = Ref::Steal(PyTuple_Pack(4, getter, frozen != 0 ? Py_None : setter, deleter, doc));
+  if (!base_args || PyProperty_Type.tp_init(self, base_args.get(), nullptr) < 0) return -1;
+  PropertyExtra* extra = ExtraOf(self);
+  if (extra->field != nullptr) ForgetKnownAttributes();
+  extra->field = Py_TYPE(getter) == types.field_getter ? FieldOf(getter) : nullptr;
+  extra->writable = frozen == 0 && setter != Py_None;
+  extra->assigns_field = extra->writable && extra->field != nullptr &&
+                         Py_TYPE(setter) == types.field_setter && FieldOf(setter) == extra->field;
+  Py_XSETREF(extra->write, setter == Py_None ? nullptr : Py_NewRef(setter));
+  if (doc != Py_None) Py_XSETREF(extra->doc, Py_NewRef(doc));
+  return 0;
+}
+
+PyObject* PropertyName(PyObject* self, void*) {
+  Field* field = ExtraOf(self)->field;
+  if (field != nullptr) return PyUnicode_FromString(field->name.c_str());
+  Ref getter = Ref::Steal(PyObject_GetAttrString(self, "fget"));
+  return getter ? PyObject_GetAttrString(getter.get(), "__name__") : nullptr;
+}
+
+PyObject* PropertyDoc(PyObject* self, void*) {
+  PyObject* doc = ExtraOf(self)->doc;
+  return Py_NewRef(doc != nullptr ? doc : Py_None);
+}
+
+int SetPropertyDoc(PyObject* self, PyObject* doc, void*) {
+  Py_XSETREF(ExtraOf(self)->doc, Py_XNewRef(doc));
+  return 0;
+}
+
+int TraverseProperty(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(ExtraOf(self)->write);
+  Py_VISIT(ExtraOf(self)->doc);
+  return PyProperty_Type.tp_traverse(self, visit, arg);
+}
+
+int ClearProperty(PyObject* self) {
+  Py_CLEAR(ExtraOf(self)->write);
+  Py_CLEAR(ExtraOf(self)->doc);
+  return PyProperty_Type.tp_clear != nullptr ? PyProperty_Type.tp_clear(self) : 0;
+}
+
+void DeallocProperty(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  // Still tracked when the base's function takes over: it untracks first.
+  Py_CLEAR(ExtraOf(self)->write);
+  Py_CLEAR(ExtraOf(self)->doc);
+  PyProperty_Type.tp_dealloc(self);
+  Py_DECREF(type);
+}
+
+PyMethodDef property_methods[] = {
+    {"set", PropertyForceSet, METH_VARARGS, "Write the field, whether or not it is read-only."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef property_getset[] = {{"__name__", PropertyName, nullptr, nullptr, nullptr},
+                                 {"__doc__", PropertyDoc, SetPropertyDoc, nullptr, nullptr},
+                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyType_Slot property_slots[] = {{Py_tp_descr_get, reinterpret_cast<void*>(PropertyGet)},
+                                {Py_tp_descr_set, reinterpret_cast<void*>(PropertySet)},
+                                {Py_tp_init, reinterpret_cast<void*>(InitProperty)},
+                                {Py_tp_traverse, reinterpret_cast<void*>(TraverseProperty)},
+                                {Py_tp_clear, reinterpret_cast<void*>(ClearProperty)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(DeallocProperty)},
+                                {Py_tp_methods, property_methods},
+                                {Py_tp_getset, property_getset},
+                                {0, nullptr}};
+
+// Of a property that a registered class has got: it stays as long as its type, for good, and every
+// access counts a reference to it.
+PyObject* PyShareForGood(PyObject*, PyObject* obj) {
+  if (PyObject_TypeCheck(obj, types.field_property)) ShareForGood(obj);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef descriptor_functions[] = {{"_share_for_good", PyShareForGood, METH_O, nullptr},
+                                      {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject* MakeFieldGetter(Field* field) { return MakeAccessor(types.field_getter, field); }
+PyObject* MakeFieldSetter(Field* field) { return MakeAccessor(types.field_setter, field); }
+
+int InitFieldTypes(PyObject* module) {
+  if (PyModule_AddFunctions(module, descriptor_functions) < 0) return -1;
+  types.field_getter = AddType(module, &getter_spec, nullptr);
+  types.field_setter = AddType(module, &setter_spec, nullptr);
+  PyType_Spec property_spec = {
+      "tvm_ffi.core.FFIProperty",
+      static_cast<int>(PyProperty_Type.tp_basicsize + sizeof(PropertyExtra)), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, property_slots};
+  types.field_property = AddType(module, &property_spec, &PyProperty_Type);
+  bool done = types.field_getter != nullptr && types.field_setter != nullptr &&
+              types.field_property != nullptr;
+  return done ? 0 : -1;
+}
+
+}  // namespace tether_py

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields as Python objects: FieldGetter, FieldSetter and FFIProperty.
+#ifndef TETHER_PYTHON_DATA_FIELD_DESCRIPTORS_H_
+#define TETHER_PYTHON_DATA_FIELD_DESCRIPTORS_H_
+
+#include "python/data/fields.h"
+
+namespace tether_py {
+
+// FieldGetter and FieldSetter: callables that can be named and documented like functions.
+struct AccessorObject {
+  PyObject_HEAD Field* field;
+  PyObject* dict;
+};
+
+// Of a FieldGetter or FieldSetter.
+inline Field* FieldOf(PyObject* accessor) {
+  return reinterpret_cast<AccessorObject*>(accessor)->field;
+}
+
+// FFIProperty: a `property` whose field, when it has one, is read and written without calling fget
+// and fset. What it adds to a property lies behind it.
+struct PropertyExtra {
+  Field* field;     // NULL for a property made by hand
+  PyObject* write;  // writes the field whether or not it is read-only; NULL if nothing can
+  PyObject* doc;
+  bool writable;       // by assignment
+  bool assigns_field;  // and that writes the field and does nothing else
+};
+
+inline PropertyExtra* ExtraOf(PyObject* self) {
+  return reinterpret_cast<PropertyExtra*>(reinterpret_cast<char*>(self) +
+                                          PyProperty_Type.tp_basicsize);
+}
+
+// A FieldGetter and a FieldSetter. NULL with an error set.
+PyObject* MakeFieldGetter(Field* field);
+PyObject* MakeFieldSetter(Field* field);
+
+int InitFieldTypes(PyObject* module);
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_DATA_FIELD_DESCRIPTORS_H_
