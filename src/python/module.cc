@@ -83,8 +83,8 @@ int ExecUnguarded(PyObject* module) {
       InitFunctionType(module) < 0 || InitErrorType(module) < 0 || InitDataType(module) < 0 ||
       InitDevice(module) < 0 || InitTensor(module) < 0 || InitDLPack(module) < 0 ||
       InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 || InitReflection(module) < 0 ||
-      InitPyClass(module) < 0 || InitTypeConverter(module) < 0 || InitKinds(module) < 0 ||
-      InitTying(module) < 0) {
+      InitPyClass(module) < 0 || InitTypeConverter(module) < 0 || InitCAny(module) < 0 ||
+      InitKinds(module) < 0 || InitTying(module) < 0) {
     return -1;
   }
   if (InitConstructors(module) < 0 || InitText(module) < 0) return -1;

@@ -3,7 +3,6 @@
 // and conversion by schema.
 #include "python/kinds/kinds.h"
 
-#include <iterator>
 #include <string_view>
 
 #include "python/base/python_api.h"
@@ -65,7 +64,8 @@ namespace tether_py {
   X(kException,        SetException,                    PyObject_IsInstance(obj, PyExc_Exception)) \
   X(kConvertible,      SetConvertible,                  IsA(obj, "tvm_ffi.core", "ObjectConvertible")) \
   X(kOpaque,           SetOpaque,                       1)                                         \
-  X(kNumber,           SetOpaque,                       IsA(obj, "numbers", "Number"))
+  X(kNumber,           SetOpaque,                       IsA(obj, "numbers", "Number"))             \
+  X(kMapping,          SetOpaque,                       IsA(obj, "collections.abc", "Mapping"))
 // clang-format on
 
 namespace {
@@ -94,16 +94,19 @@ constexpr ValueKind kStandInOrder[] = {
     K::kFFIObject, K::kValueProtocol, K::kConvertible,  // for what they give
 };
 
-// Without the k.
-constexpr char kNames[][20] = {
-#define TETHER_NAME(kind, setter, test) #kind,
-    TETHER_KINDS(TETHER_NAME)
+// The names, one after another.
+constexpr char kNames[] =
+#define TETHER_NAME(kind, setter, test) #kind "\0"
+    TETHER_KINDS(TETHER_NAME);
 #undef TETHER_NAME
-};
-static_assert(std::size(kNames) == static_cast<size_t>(K::kNumber) + 1);
-#define TETHER_CHECK(kind, setter, test) \
-  static_assert(std::string_view(kNames[static_cast<size_t>(K::kind)]) == #kind);
-TETHER_KINDS(TETHER_CHECK)
+
+constexpr const char* NameOf(ValueKind kind) {
+  const char* name = kNames;
+  for (int i = 0; i < static_cast<int>(kind); ++i) name += std::string_view(name).size() + 1;
+  return name;
+}
+#define TETHER_CHECK(kind, setter, test) static_assert(std::string_view(NameOf(K::kind)) == #kind);
+TETHER_KINDS(TETHER_CHECK)  // the lines stand in the order of ValueKind
 #undef TETHER_CHECK
 
 // Whose attributes count: those of a class, where any failure means that it has none, or those of a
@@ -190,9 +193,8 @@ bool ResolveStandIn(PyObject* obj, ValueKind* out) {
 PyObject* KindForConvert(PyObject*, PyObject* obj) {
   for (ValueKind kind : kConvertOrder) {
     int is = Passes(kind, obj, obj);
-    if (is != 0) {
-      return is > 0 ? PyUnicode_InternFromString(kNames[static_cast<size_t>(kind)] + 1) : nullptr;
-    }
+    // Without the k.
+    if (is != 0) return is > 0 ? PyUnicode_InternFromString(NameOf(kind) + 1) : nullptr;
   }
   Py_UNREACHABLE();  // kOpaque is anything
 }

@@ -51,8 +51,9 @@ enum class ValueKind : uint8_t {
   kException,
   kConvertible,  // by asobject()
   kOpaque,       // anything
-  // Not for arguments: what is a number and neither integral nor real is opaque there.
+  // Not for arguments, where these are opaque: other numbers and other mappings.
   kNumber,
+  kMapping,
 };
 
 // The setter of the first kind whose test `obj` passes, in the order of the table. NULL with an
