@@ -8,10 +8,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import numbers
-import sys
-
 from . import _dtype, container, core
 
 TYPE_CHECKING = False
@@ -21,21 +17,41 @@ if TYPE_CHECKING:
 
 __all__ = ["convert", "convert_func"]
 
-_UNCHANGED = (
-    core.Object,
-    core.PyNativeObject,
-    bool,
-    numbers.Number,
-    ctypes.c_void_p,
-    _dtype.dtype,
-)
-_PASSED_BY_PROTOCOL = (
-    "__cuda_stream__",
-    "__tvm_ffi_opaque_ptr__",
-    "__dlpack_device__",
-    "__tvm_ffi_int__",
-    "__tvm_ffi_float__",
-)
+
+def _asobject(value: core.ObjectConvertible) -> core.CObject:
+    obj = value.asobject()
+    if not isinstance(obj, core.CObject):
+        owner, got = type(value).__name__, type(obj).__name__
+        raise TypeError(f"{owner}.asobject() must return an FFI object, got {got}")
+    return obj
+
+
+def _dtype_by_protocol(value: Any) -> _dtype.dtype:
+    return _dtype.dtype.from_dlpack_data_type(value.__dlpack_data_type__())
+
+
+def _object_by_protocol(value: Any) -> Any:
+    return value.__tvm_ffi_object__()
+
+
+# What `convert` makes of a kind of values. Which kind a value is says the extension, by the table
+# that decides it for arguments too; values of the other kinds come back unchanged.
+_MAKERS: dict[str, Callable[[Any], Any]] = {
+    "Sequence": container.Array,
+    "Dict": container.Map,
+    "Str": core.String,
+    "Bytes": core.Bytes,
+    "ByteArray": core.Bytes,
+    "Convertible": _asobject,
+    "Callable": core._convert_to_ffi_func,
+    "DLPack": core.from_dlpack,
+    "TorchDType": core._convert_torch_dtype_to_ffi_dtype,
+    "NumpyDType": core._convert_numpy_dtype_to_ffi_dtype,
+    "DTypeProtocol": _dtype_by_protocol,
+    "Exception": core._convert_to_ffi_error,
+    "FFIObject": _object_by_protocol,
+    "Opaque": core._convert_to_opaque_object,
+}
 
 
 def convert(value: Any) -> Any:
@@ -50,53 +66,8 @@ def convert(value: Any) -> Any:
     >>> add(1, 2), tvm_ffi.convert(add) is add
     (3, True)
     """
-    if value is None or isinstance(value, _UNCHANGED):
-        return value
-    if isinstance(value, (core.Function, core.Error, core.OpaquePyObject, core.Tensor)):
-        return value
-    if isinstance(value, (core.Device, core.DataType)):
-        return value
-    if isinstance(value, (tuple, list)):
-        return container.Array(value)
-    if isinstance(value, dict):
-        return container.Map(value)
-    if isinstance(value, str):
-        return core.String(value)
-    if isinstance(value, (bytes, bytearray)):
-        return core.Bytes(value)
-    if isinstance(value, core.ObjectConvertible):
-        return _asobject(value)
-    if callable(value):
-        return core._convert_to_ffi_func(value)
-    if hasattr(value, "__dlpack__"):
-        return core.from_dlpack(value)
-    if _is_instance_of_loaded(value, "torch", "dtype"):
-        return core._convert_torch_dtype_to_ffi_dtype(value)
-    if _is_instance_of_loaded(value, "numpy", "dtype"):
-        return core._convert_numpy_dtype_to_ffi_dtype(value)
-    if hasattr(value, "__dlpack_data_type__"):
-        return _dtype.dtype.from_dlpack_data_type(value.__dlpack_data_type__())
-    if isinstance(value, Exception):
-        return core._convert_to_ffi_error(value)
-    if hasattr(value, "__tvm_ffi_object__"):
-        return value.__tvm_ffi_object__()
-    if any(hasattr(value, name) for name in _PASSED_BY_PROTOCOL):
-        return value
-    return core._convert_to_opaque_object(value)
-
-
-def _is_instance_of_loaded(value: Any, module: str, name: str) -> bool:
-    """Tell whether `value` is an instance of a class of a library that somebody has imported."""
-    cls = getattr(sys.modules.get(module), name, None)
-    return isinstance(cls, type) and isinstance(value, cls)
-
-
-def _asobject(value: core.ObjectConvertible) -> core.CObject:
-    obj = value.asobject()
-    if not isinstance(obj, core.CObject):
-        owner, got = type(value).__name__, type(obj).__name__
-        raise TypeError(f"{owner}.asobject() must return an FFI object, got {got}")
-    return obj
+    make = _MAKERS.get(core._kind_for_convert(value))
+    return value if make is None else make(value)
 
 
 def convert_func(pyfunc: Callable[..., Any], tensor_cls: type | None = None) -> core.Function:

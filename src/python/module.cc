@@ -92,7 +92,8 @@ int ExecUnguarded(PyObject* module) {
       InitDevice(module) < 0 || InitTensor(module) < 0 || InitExchange(module) < 0 ||
       InitTestTensor(module) < 0 || InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 ||
       InitAttributeCache(module) < 0 || InitReflection(module) < 0 || InitPyClass(module) < 0 ||
-      InitTypeConverter(module) < 0 || InitKinds(module) < 0 || InitTying(module) < 0) {
+      InitTypeConverter(module) < 0 || InitCAny(module) < 0 || InitKinds(module) < 0 ||
+      InitTying(module) < 0) {
     return -1;
   }
   if (InitCallbacks(module) < 0 || InitGlobalFunctions(module) < 0) return -1;

@@ -243,49 +243,16 @@ bool StoreDataType(DLDataType dtype, TVMFFIAny* out) {
   return true;
 }
 
-bool SetDataType(PyObject* obj, TVMFFIAny* out, Arguments*) {
-  return StoreDataType(ValueOf(obj), out);
-}
-
-bool SetDType(PyObject* obj, TVMFFIAny* out, Arguments*) {
-  DLDataType dtype;
-  return DataTypeOf(obj, &dtype) && StoreDataType(dtype, out);
-}
-
 // Looks `obj` up with a function of the package that raises KeyError for types it does not know.
 bool SetForeignDType(PyObject* obj, const char* function, const char* library, TVMFFIAny* out) {
   Ref convert = Ref::Steal(PyObject_GetAttrString(core_module, function));
   Ref dtype = convert ? Ref::Steal(PyObject_CallOneArg(convert.get(), obj)) : Ref();
-  if (dtype) return SetDType(dtype.get(), out, nullptr);
+  if (dtype) return SetDataType(dtype.get(), out, nullptr);
   if (PyErr_ExceptionMatches(PyExc_KeyError)) {
     PyErr_Clear();
     PyErr_Format(PyExc_ValueError, "Unsupported %s dtype: %S", library, obj);
   }
   return false;
-}
-
-bool SetTorchDType(PyObject* obj, TVMFFIAny* out, Arguments*) {
-  return SetForeignDType(obj, "_convert_torch_dtype_to_ffi_dtype", "torch", out);
-}
-
-bool SetNumpyDType(PyObject* obj, TVMFFIAny* out, Arguments*) {
-  return SetForeignDType(obj, "_convert_numpy_dtype_to_ffi_dtype", "numpy or ml_dtypes", out);
-}
-
-bool SetDTypeProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
-  Ref triple = Ref::Steal(PyObject_CallMethod(obj, "__dlpack_data_type__", nullptr));
-  if (!triple) return false;
-  if (!PyTuple_Check(triple.get()) || PyTuple_GET_SIZE(triple.get()) != 3) {
-    PyErr_Format(PyExc_TypeError,
-                 "__dlpack_data_type__() of %s must return a tuple of three, got %R",
-                 Py_TYPE(obj)->tp_name, triple.get());
-    return false;
-  }
-  PyObject* t = triple.get();
-  DLDataType dtype;
-  return FromNumbers(PyTuple_GET_ITEM(t, 0), PyTuple_GET_ITEM(t, 1), PyTuple_GET_ITEM(t, 2),
-                     &dtype) &&
-         StoreDataType(dtype, out);
 }
 
 PyObject* ParseDataType(PyObject*, PyObject* text) {
@@ -332,29 +299,39 @@ bool DataTypeOf(PyObject* obj, DLDataType* out) {
   return true;
 }
 
-int ResolveDataType(PyObject* obj, Setter* out) {
+bool IsDataType(PyObject* obj) {
+  if (PyObject_TypeCheck(obj, data_type_type)) return true;
   DTypeTable* table = dtype_table.load();
-  if (PyObject_TypeCheck(obj, data_type_type)) {
-    *out = SetDataType;
-  } else if (table != nullptr && PyObject_TypeCheck(obj, table->cls)) {
-    *out = SetDType;
-  }
-  return 0;
+  return table != nullptr && PyObject_TypeCheck(obj, table->cls);
 }
 
-int ResolveForeignDataType(PyObject* obj, Setter* out) {
-  int is = IsInstanceOfLoaded(obj, "torch", "dtype");
-  if (is != 0) {
-    *out = SetTorchDType;
-    return is < 0 ? -1 : 0;
+bool SetDataType(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  DLDataType dtype;
+  return DataTypeOf(obj, &dtype) && StoreDataType(dtype, out);
+}
+
+bool SetTorchDType(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  return SetForeignDType(obj, "_convert_torch_dtype_to_ffi_dtype", "torch", out);
+}
+
+bool SetNumpyDType(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  return SetForeignDType(obj, "_convert_numpy_dtype_to_ffi_dtype", "numpy or ml_dtypes", out);
+}
+
+bool SetDTypeProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  Ref triple = Ref::Steal(PyObject_CallMethod(obj, "__dlpack_data_type__", nullptr));
+  if (!triple) return false;
+  if (!PyTuple_Check(triple.get()) || PyTuple_GET_SIZE(triple.get()) != 3) {
+    PyErr_Format(PyExc_TypeError,
+                 "__dlpack_data_type__() of %s must return a tuple of three, got %R",
+                 Py_TYPE(obj)->tp_name, triple.get());
+    return false;
   }
-  is = IsInstanceOfLoaded(obj, "numpy", "dtype");
-  if (is != 0) {
-    *out = SetNumpyDType;
-    return is < 0 ? -1 : 0;
-  }
-  if (HasMethod(Py_TYPE(obj), "__dlpack_data_type__")) *out = SetDTypeProtocol;
-  return 0;
+  PyObject* t = triple.get();
+  DLDataType dtype;
+  return FromNumbers(PyTuple_GET_ITEM(t, 0), PyTuple_GET_ITEM(t, 1), PyTuple_GET_ITEM(t, 2),
+                     &dtype) &&
+         StoreDataType(dtype, out);
 }
 
 int InitDataType(PyObject* module) {

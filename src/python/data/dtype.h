@@ -11,11 +11,14 @@ int InitDataType(PyObject* module);
 PyObject* FromDataType(DLDataType dtype);
 // Of a core.DataType or a tvm_ffi.dtype. False with an error set.
 bool DataTypeOf(PyObject* obj, DLDataType* out);
-// Resolve* give the setter of a type and leave *out alone for types that are something else.
-// -1 with an error set, else 0.
-int ResolveDataType(PyObject* obj, Setter* out);
-// The types that come late in the order: of torch, of numpy, by protocol.
-int ResolveForeignDataType(PyObject* obj, Setter* out);
+// Whether it is one of those two.
+bool IsDataType(PyObject* obj);
+
+// The setters of those two, of torch.dtype, of numpy.dtype, and by __dlpack_data_type__().
+bool SetDataType(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetTorchDType(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetNumpyDType(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetDTypeProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_DATA_DTYPE_H_

@@ -12,9 +12,13 @@ int ConvertForField(void* converter, const TVMFFIAny* in, TVMFFIAny* out);
 // Whether a _TypeConverter gives back every value of that type as it is; kTVMFFIAny: every value.
 bool KeepsValuesOf(PyObject* converter, int32_t type_index);
 
+// A new CAny. NULL with an error set.
+PyObject* MakeCAny(ffi::Any value);
+
 int InitReflection(PyObject* module);
 int InitPyClass(PyObject* module);
 int InitTypeConverter(PyObject* module);
+int InitCAny(PyObject* module);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_SCHEMA_SCHEMA_H_

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// One setter per kind of value, but for those that stand with their data: tensors, dtypes, devices,
+// functions, wrappers.
+#ifndef TETHER_PYTHON_KINDS_SETTERS_H_
+#define TETHER_PYTHON_KINDS_SETTERS_H_
+
+#include "python/convert/convert.h"
+
+namespace tether_py {
+
+bool SetNone(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetContainer(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetRValue(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetFFIObject(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetConvertible(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetBool(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetInt(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetIntegral(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetFloat(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetText(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetNative(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetStr(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetBytes(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetByteArray(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetSequence(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetDict(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetVoidPointer(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetOpaquePointer(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetCudaStream(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetCudaDriverStream(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetTorchStream(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetIntProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetFloatProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetValueProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetException(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetOpaque(PyObject* obj, TVMFFIAny* out, Arguments* args);
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_KINDS_SETTERS_H_
