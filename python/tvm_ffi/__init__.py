@@ -41,7 +41,8 @@ def __getattr__(name: str) -> object:
 
 
 if not _is_config_mode():
-    from . import _conflicts, libinfo
+    from . import libinfo
+    from ._impl import conflicts as _conflicts
 
     # Loaded for everybody first: client libraries expect to find its symbols in the process.
     LIB = libinfo.load_lib_ctypes("apache-tvm-ffi", "tvm_ffi", "RTLD_GLOBAL")

@@ -322,7 +322,7 @@ def _check_installation(found: dict[str, Any]) -> None:
         except metadata.PackageNotFoundError:
             packages[name] = None
     found["packages"] = packages
-    for part in ("__init__.py", "_conflicts.py", "lib/libtvm_ffi.so"):
+    for part in ("__init__.py", "_impl/conflicts.py", "lib/libtvm_ffi.so"):
         if not (_PACKAGE / part).exists():
             # First, because what else went wrong follows from it.
             found["errors"].insert(
@@ -331,19 +331,19 @@ def _check_installation(found: dict[str, Any]) -> None:
                 f"was removed. Run: pip install --force-reinstall {_OURS}",
             )
             return
-    from tvm_ffi import _conflicts
+    from tvm_ffi._impl import conflicts
 
-    other = _conflicts.reference_installed()
+    other = conflicts.reference_installed()
     if other is not None:
         found["warnings"].append(
-            f"{_REFERENCE} {other} is installed beside {_OURS}. {_conflicts.REMEDY}"
+            f"{_REFERENCE} {other} is installed beside {_OURS}. {conflicts.REMEDY}"
         )
     first_line = (_PACKAGE / "__init__.py").read_text().splitlines()[1:2]
     if first_line and "Tether" not in first_line[0]:
         found["errors"].insert(
             0,
             f"{_PACKAGE / '__init__.py'} is not ours: another package was installed over {_OURS}. "
-            f"{_conflicts.REMEDY}",
+            f"{conflicts.REMEDY}",
         )
 
 

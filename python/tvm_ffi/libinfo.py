@@ -12,7 +12,7 @@ import ctypes
 import os
 import sys
 
-from . import _conflicts
+from ._impl import conflicts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def load_lib_ctypes(
     if sys.platform == "win32":
         os.add_dll_directory(os.path.dirname(path))
     if target_name == "tvm_ffi":
-        _conflicts.refuse_second_runtime(path)
+        conflicts.refuse_second_runtime(path)
     elif "tvm_ffi.core" in sys.modules:
         from .registry import get_global_func
 

@@ -19,6 +19,7 @@
 #include "python/data/text.h"
 #include "python/wrap/class_watch.h"
 #include "python/wrap/notes.h"
+#include "python/wrap/python_hooks.h"
 #include "python/wrap/release_queue.h"
 
 namespace tether_py {
@@ -352,15 +353,6 @@ int IsInstanceOf(PyObject* obj, const char* module, const char* name) {
   return cls ? PyObject_IsInstance(obj, cls.get()) : -1;
 }
 
-int IsInstanceOfCore(PyObject* obj, const char* name) {
-  Ref cls = Ref::Steal(PyObject_GetAttrString(core_module, name));
-  if (!cls) {
-    PyErr_Clear();
-    return 0;
-  }
-  return PyObject_IsInstance(obj, cls.get());
-}
-
 // NULL with an error set.
 Setter Resolve(PyObject* obj) {
   PyTypeObject* type = Py_TYPE(obj);
@@ -389,7 +381,7 @@ Setter Resolve(PyObject* obj) {
   if (ResolveDataType(obj, &found) < 0 || found != nullptr) return found;
   if (IsDevice(obj)) return SetDevice;
   if (IsText(obj)) return SetText;
-  is = IsInstanceOfCore(obj, "PyNativeObject");
+  is = PyObject_IsInstance(obj, hooks.native_object_class);
   if (is != 0) return is > 0 ? SetNative : nullptr;
   if (PyUnicode_Check(obj)) return SetStr;
   if (PyBytes_Check(obj)) return SetBytes;
@@ -406,7 +398,7 @@ Setter Resolve(PyObject* obj) {
   if (HasMethod(type, "__tvm_ffi_float__")) return SetFloatProtocol;
   if (HasMethod(type, "__tvm_ffi_value__")) return SetValueProtocol;
   if (PyObject_IsInstance(obj, PyExc_Exception) > 0) return SetException;
-  is = IsInstanceOfCore(obj, "ObjectConvertible");
+  is = PyObject_IsInstance(obj, hooks.convertible_class);
   if (is != 0) return is > 0 ? SetConvertible : nullptr;
   return SetOpaque;
 }

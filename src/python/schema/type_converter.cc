@@ -25,6 +25,7 @@
 #include "python/data/dtype.h"
 #include "python/schema/schema.h"
 #include "python/wrap/object_lock.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
@@ -123,8 +124,8 @@ std::string TypeKeyOf(int32_t type_index) {
 
 // An FFI object is called by the key of its class, or, when nobody registered that, by its own.
 std::string DescribeWrapper(PyObject* value) {
-  Ref info =
-      Ref::Steal(PyObject_CallMethod(core_module, "_type_cls_to_type_info", "O", Py_TYPE(value)));
+  Ref info = Ref::Steal(
+      PyObject_CallOneArg(hooks.type_info_of_class, reinterpret_cast<PyObject*>(Py_TYPE(value))));
   if (info && info.get() != Py_None) {
     return TextOf(Ref::Steal(PyObject_GetAttrString(info.get(), "type_key")).get());
   }
@@ -297,7 +298,7 @@ Outcome ConvertDevice(const Node* node, PyObject* value, Result* result) {
     }
     return PackAs(node, value, TypeIndex::kTVMFFIDevice, result);
   }
-  Ref device = Ref::Steal(PyObject_CallMethod(core_module, "_CLASS_DEVICE", "O", value));
+  Ref device = Ref::Steal(PyObject_CallOneArg(DeviceClass(), value));
   if (device) return PackAs(node, device.get(), TypeIndex::kTVMFFIDevice, result);
   if (!IsOrdinaryError()) return Outcome::kRaised;
   PyErr_Clear();
@@ -939,11 +940,9 @@ PyObject* MakeHolder(ffi::Any value) {
 }
 
 PyObject* RaiseConvertError(const std::string& message) {
-  Ref cls = Ref::Steal(PyObject_GetAttrString(core_module, "_ConvertError"));
-  if (!cls) return nullptr;
   Ref text = Ref::Steal(PyUnicode_DecodeUTF8(
       message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
-  if (text) PyErr_SetObject(cls.get(), text.get());
+  if (text) PyErr_SetObject(hooks.convert_error_class, text.get());
   return nullptr;
 }
 
@@ -1120,7 +1119,8 @@ PyObject* ToPyClassValue(PyObject*, PyObject* holder) {
   if (!value) return nullptr;
   bool small_str = cell.type_index == TypeIndex::kTVMFFISmallStr;
   if (!small_str && cell.type_index != TypeIndex::kTVMFFISmallBytes) return value.release();
-  return PyObject_CallMethod(core_module, small_str ? "String" : "Bytes", "O", value.get());
+  PyObject* cls = small_str ? reinterpret_cast<PyObject*>(types.string) : hooks.bytes_class;
+  return PyObject_CallOneArg(cls, value.get());
 }
 
 PyMethodDef converter_functions[] = {

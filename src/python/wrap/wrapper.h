@@ -73,7 +73,6 @@ struct Types {
   PyTypeObject* field_property;  // FFIProperty
 };
 extern Types types;
-extern PyObject* core_module;  // borrowed for the life of the process
 
 // Functions alone can be called without a tuple, and so can their Python subclasses.
 inline bool IsFunctionClass(PyTypeObject* cls) {

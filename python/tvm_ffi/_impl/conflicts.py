@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 REMEDY = (
     "Both packages own the directory tvm_ffi, and whichever is installed or removed last breaks "
