@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions across the language border: which class stands for which kind, and one traceback.
+"""Exceptions between Python and C++: which class stands for which kind, and one traceback.
 
 An error raised in C++ arrives as the Python exception of the same kind, with the C++ frames as the
 last lines of its traceback; `register_error` adds kinds.
@@ -36,7 +36,7 @@ _traceback_to_backtrace_str = core._traceback_text
 def register_error(
     name_or_cls: str | type[Exception] | None = None, cls: type[Exception] | None = None
 ) -> Any:
-    """Make a class the exception of the error kind that bears its name, or the name given.
+    """Make a class the exception of the error kind with its name, or with the given name.
 
     Usable as ``@register_error``, ``@register_error("Name")`` and ``register_error("Name", Cls)``.
     """

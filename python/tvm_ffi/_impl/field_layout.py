@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of types defined in Python: where they lie in the object and how values get in.
+"""Fields of types defined in Python: their place in the object and how values are stored.
 
 Offsets follow the C++ rules of the platform, so a struct with the same members has the same layout.
 """

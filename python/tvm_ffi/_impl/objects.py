@@ -49,8 +49,8 @@ class _ObjectSlotsMeta(ABCMeta):
 class Object(core.CObject, metaclass=_ObjectSlotsMeta):
     """Base of all registered classes: the one Python object that stands for a C++ object.
 
-    Instances have no ``__dict__``; a subclass that wants one says ``__slots__ = ("__dict__",)``,
-    and what is stored there stays with the C++ object for as long as that object lives.
+    Instances have no ``__dict__``; a subclass that needs one has ``__slots__ = ("__dict__",)``, and
+    what is stored there stays with the C++ object for as long as that object lives.
 
     >>> import tvm_ffi
     >>> inner = tvm_ffi.Array([1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One traceback for an exception that crosses the border: frames of C++ as entries of Python's.
+"""One traceback for an exception that crosses C++: its frames become entries of Python's.
 
 >>> from tvm_ffi.error import _parse_backtrace
 >>> _parse_backtrace('  File "solver.cc", line 12, in Solve')
@@ -77,7 +77,7 @@ class TracebackManager:
         """Return an entry for the given place, in front of `tb`.
 
         Its frame belongs to a generator that never ran: such a frame has no caller, so a traceback
-        holding it keeps nobody's locals alive.
+        that holds it keeps no locals alive.
         """
         lineno = max(0, min(lineno, _MAX_INT))
         frame = self._function_at(filename, lineno, func)().gi_frame
@@ -87,7 +87,7 @@ class TracebackManager:
 _TRACEBACK_MANAGER = TracebackManager()
 
 
-# Of the base class, whatever a subclass calls by these names.
+# From the base class: a subclass may use these names for something else.
 _traceback_of = BaseException.__traceback__.__get__  # type: ignore[union-attr]
 _set_traceback = BaseException.with_traceback
 
@@ -97,8 +97,8 @@ def _with_append_backtrace(
 ) -> BaseException:
     """Put the frames of `backtrace`, most recent call first, around the exception's traceback.
 
-    `known`: the bytes of text that the traceback stands for already. The outermost entry is marked
-    with the size of the whole text, which spares writing it again when the exception crosses next.
+    `known`: how many bytes of the text are in the traceback already. The outermost entry is marked
+    with the size of the whole text, so that it is not written again at the next crossing.
     """
     traceback = _traceback_of(py_error)
     is_whole = known > 0 or traceback is None
@@ -131,7 +131,7 @@ def _without_locals(traceback: types.TracebackType | None) -> types.TracebackTyp
 
 
 def release_frames(exception: BaseException, backtrace: str, known: int, anew: bool) -> None:
-    """Replace the frames of an exception that C++ keeps, and of those it is about, by places."""
+    """Replace the frames of an exception that C++ keeps, and of its causes, by bare places."""
     extend_traceback(exception, backtrace, known, anew)
     seen = {id(exception)}
     rest = [exception]

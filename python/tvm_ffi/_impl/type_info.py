@@ -133,7 +133,7 @@ class TypeInfo(Record):
 index_to_info: dict[int, TypeInfo] = {}
 cls_to_info: dict[type, TypeInfo] = {}
 key_to_info: dict[str, TypeInfo] = {}
-# Types defined in Python, also those whose class failed: their keys are not taken by C++.
+# Types defined in Python, also those whose class failed: C++ does not own their keys.
 python_indices: set[int] = set()
 
 

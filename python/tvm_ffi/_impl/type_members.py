@@ -59,7 +59,7 @@ class Record:
 
 
 class _Described(Record):
-    """A record with metadata: JSON text until somebody looks, because most is never looked at."""
+    """A record with metadata: JSON text until it is read, because most is never read."""
 
     _metadata: Any
 
@@ -185,7 +185,7 @@ class TypeField(_Described):
         return core._to_py_class_value(self.ty.convert(value))
 
     def _takes_payload(self) -> bool:
-        """Whether the field holds members of an enum whose payloads may stand for them."""
+        """Whether the field holds members of an enum whose payloads may be given instead."""
         # There are no enums unless their module is loaded.
         enums = sys.modules.get("tvm_ffi.dataclasses.enum")
         if enums is None or self.field_static_type_index < _OBJECT_BEGIN or self.ty is None:

@@ -104,7 +104,7 @@ def _rollback_py_class(type_info: TypeInfo) -> None:
     key_to_info.pop(type_info.type_key, None)
     if type_info.type_cls is not None:
         cls_to_info.pop(type_info.type_cls, None)
-        # Without fields the type never had an object, so nobody has looked for its class.
+        # Without fields the type never had an object, so no code has looked up its class.
         core._set_class_of_index(type_info.type_index, None, type_info.fields is None)
 
 
