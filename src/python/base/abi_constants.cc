@@ -14,7 +14,9 @@ struct Constant {
   long value;
 };
 
-#define TETHER_CONSTANT(name) Constant{#name, static_cast<long>(name)}
+constexpr Constant Named(const char* name, long value) { return Constant{name, value}; }
+
+#define TETHER_CONSTANT(name) Named(#name, name)
 constexpr Constant kConstants[] = {
     // Type indices.
     TETHER_CONSTANT(kTVMFFIAny),

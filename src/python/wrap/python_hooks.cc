@@ -17,8 +17,11 @@ struct HookName {
   const char* name;
   PyObject* PythonHooks::*place;
 };
-#define TETHER_HOOK(name) \
-  HookName { #name, &PythonHooks::name }
+constexpr HookName Named(const char* name, PyObject* PythonHooks::*place) {
+  return HookName{name, place};
+}
+
+#define TETHER_HOOK(name) Named(#name, &PythonHooks::name)
 constexpr HookName kHookNames[] = {
     TETHER_HOOK(object_class),     TETHER_HOOK(native_object_class),
     TETHER_HOOK(bytes_class),      TETHER_HOOK(convertible_class),
