@@ -19,6 +19,9 @@ def link(target: Path, name: Path) -> None:
 def main() -> None:
     root, package, libraries = (Path(arg).resolve() for arg in sys.argv[1:])
     package.mkdir(parents=True, exist_ok=True)
+    for left in package.iterdir():  # links to files that were moved or removed
+        if left.is_symlink() and not left.exists():
+            left.unlink()
     for source in (root / "python" / "tvm_ffi").iterdir():
         if source.name != "__pycache__":
             link(source, package / source.name)

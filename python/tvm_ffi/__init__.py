@@ -18,7 +18,7 @@ from ._version import __version__, __version_tuple__
 
 def _is_config_mode() -> bool:  # type: ignore[valid-type]  # the dtype of that name is below
     """Whether this process only reports on the package, and must do so even if it is broken."""
-    if sys.argv and sys.argv[0].endswith(("tvm-ffi-config", "tvm-ffi-doctor")):
+    if sys.argv and sys.argv[0].endswith("tvm-ffi-config"):
         return True
     started = [program for option, program in pairwise(sys.orig_argv) if option == "-m"]
     return started[:1] in (["tvm_ffi.config"], ["tvm_ffi.doctor"])
@@ -28,7 +28,7 @@ __all__ = ["__version__", "__version_tuple__"]
 
 
 def __getattr__(name: str) -> object:
-    """Load `dataclasses` when somebody asks: it costs more to import than everything else."""
+    """Load `dataclasses` on first use: importing it takes longer than everything else."""
     if name == "dataclasses":
         from importlib import import_module
 
@@ -41,9 +41,10 @@ def __getattr__(name: str) -> object:
 
 
 if not _is_config_mode():
-    from . import _conflicts, libinfo
+    from . import libinfo
+    from ._impl import conflicts as _conflicts
 
-    # Loaded for everybody first: client libraries expect to find its symbols in the process.
+    # Loaded first and for the whole process: client libraries expect to find its symbols there.
     LIB = libinfo.load_lib_ctypes("apache-tvm-ffi", "tvm_ffi", "RTLD_GLOBAL")
     _conflicts.warn_if_both_installed()
 

@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 class DataTypeCode(IntEnum):
     """The kinds of numbers, as DLPack numbers them."""
 
-    INT = 0
-    UINT = 1
-    FLOAT = 2
-    HANDLE = 3
-    BFLOAT = 4
-    BOOL = 6
-    Float8E3M4 = 7
-    Float8E4M3 = 8
-    Float8E4M3B11FNUZ = 9
-    Float8E4M3FN = 10
-    Float8E4M3FNUZ = 11
-    Float8E5M2 = 12
-    Float8E5M2FNUZ = 13
-    Float8E8M0FNU = 14
-    Float6E2M3FN = 15
-    Float6E3M2FN = 16
-    Float4E2M1FN = 17
+    INT = core._abi.kDLInt
+    UINT = core._abi.kDLUInt
+    FLOAT = core._abi.kDLFloat
+    HANDLE = core._abi.kDLOpaqueHandle
+    BFLOAT = core._abi.kDLBfloat
+    BOOL = core._abi.kDLBool
+    Float8E3M4 = core._abi.kDLFloat8_e3m4
+    Float8E4M3 = core._abi.kDLFloat8_e4m3
+    Float8E4M3B11FNUZ = core._abi.kDLFloat8_e4m3b11fnuz
+    Float8E4M3FN = core._abi.kDLFloat8_e4m3fn
+    Float8E4M3FNUZ = core._abi.kDLFloat8_e4m3fnuz
+    Float8E5M2 = core._abi.kDLFloat8_e5m2
+    Float8E5M2FNUZ = core._abi.kDLFloat8_e5m2fnuz
+    Float8E8M0FNU = core._abi.kDLFloat8_e8m0fnu
+    Float6E2M3FN = core._abi.kDLFloat6_e2m3fn
+    Float6E3M2FN = core._abi.kDLFloat6_e3m2fn
+    Float4E2M1FN = core._abi.kDLFloat4_e2m1fn
 
 
 class _NumpyNames:

@@ -91,7 +91,7 @@ def _keywords_to_positions(
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]]:
     """Make the function that calls an explicit C++ constructor with keywords.
 
-    Such a constructor knows no names; its parameters are taken to be the fields, in their order.
+    Such a constructor has no parameter names; they are assumed to be the fields, in order.
     """
     names = [field.name for field in _chain_fields(type_info) if field.c_init]
     key = type_info.type_key
@@ -148,13 +148,13 @@ def _make_init(
         )
 
     def set_fields(self: Any, args: tuple[Any, ...]) -> None:
-        made = ffi_init(*args)  # its conversions, defaults and complaints are those of the class
+        made = ffi_init(*args)  # with the conversions, defaults and errors of the class
         for field in _chain_fields(type_info):
             getattr(type(self), field.name).set(self, getattr(made, field.name))
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         is_there = py_class_mode and self.__chandle__() != 0
-        # From the __init__ of a subclass. Without arguments it leaves the fields to that.
+        # Called by the __init__ of a subclass. Without arguments the fields are left to that one.
         if is_there and not args and not kwargs:
             return
         if not py_class_mode:
@@ -262,7 +262,7 @@ def _deep_copy_functions() -> tuple[Any, Any]:
 
 
 def deep_copy(value: Any) -> Any:
-    """Copy a value and all that it leads to.
+    """Copy a value and everything that it refers to.
 
     Every object that is copied in a cycle is fetched once: what has a wrapper can be collected.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _API = "__dlpack_c_exchange_api__"
 _CAPSULE = b"dlpack_exchange_api"  # capsules keep only the address of their name
-_OLD_API = "__c_dlpack_exchange_api__"  # its name, and an int, before there was a standard
+_OLD_API = "__c_dlpack_exchange_api__"  # the name, for an int, before there was a standard
 
 
 def _torch_extension_device(torch: Any) -> str:
@@ -57,7 +57,7 @@ def _check_and_update_dlpack_c_exchange_api(cls: Any) -> bool:
 def load_torch_c_dlpack_extension() -> Any:
     """Give `torch.Tensor` an exchange API if an installed extension has one.
 
-    Returns the extension's module, None when there is nothing to do or none.
+    Returns the extension's module, or None if there is nothing to do or no extension.
     """
     torch = _torch()
     if torch is None or _check_and_update_dlpack_c_exchange_api(torch.Tensor):
@@ -93,7 +93,7 @@ def _torch() -> Any:
 
 
 def _prepare_loaded_torch() -> None:
-    """Do both if somebody imported torch; otherwise the first tensor that is passed does."""
+    """Do both if torch is imported; otherwise this happens when the first tensor is passed."""
     if "torch" not in sys.modules or os.environ.get("TVM_FFI_DISABLE_TORCH_C_DLPACK", "0") != "0":
         return
     load_torch_c_dlpack_extension()

@@ -25,7 +25,7 @@ __all__ = ["AccessKind", "AccessPath", "AccessStep", "Object", "register_object"
 
 
 class AccessKind(IntEnum):
-    """How a step leads on.
+    """The kind of a step.
 
     >>> from tvm_ffi.access_path import AccessKind
     >>> AccessKind.MAP_ITEM == 2
@@ -83,7 +83,7 @@ class AccessPath(Object):
         return AccessPath._root()  # type: ignore[attr-defined]
 
     def attr(self, attr_key: str) -> AccessPath:
-        """Return the path to the attribute `attr_key` of what this path leads to."""
+        """Return the path to the attribute `attr_key` of the value at this path."""
         return self._attr(attr_key)
 
     def attr_missing(self, attr_key: str) -> AccessPath:

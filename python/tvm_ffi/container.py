@@ -102,7 +102,7 @@ class _SequenceMethods:
             if self._ffi_contains(self, value):
                 return True
         except OverflowError:
-            # An integer beyond 64 bits, alone or in a collection, is an element of nothing.
+            # An integer beyond 64 bits, alone or in a collection, is in no container.
             if not isinstance(value, (int, tuple, list, dict)):
                 raise
             return False
@@ -175,7 +175,7 @@ class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
         self._fill(input_list)
 
     def _assign_slice(self, where: slice, values: Iterable[Any]) -> None:
-        # Taken first: reading `values` may change this list, or be this list.
+        # Copied first: `values` may be this list, or reading it may change this list.
         items: List[Any] = List(values)
         length = len(self)
         start, stop, step = where.indices(length)
@@ -188,7 +188,7 @@ class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
                 f"attempt to assign sequence of size {len(items)} "
                 f"to extended slice of size {len(positions)}"
             )
-        old = self[where]  # let go of at the end: their finalisers may change this list
+        old = self[where]  # released at the end, because their finalisers may change this list
         for position, item in zip(positions, items, strict=True):
             self._set_index(position, item)
         del old
@@ -368,7 +368,7 @@ def _pairs(items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
 
 def _flat_items(mapping: Mapping[Any, Any]) -> Iterator[Any]:
     items = mapping.items()
-    # The items of a plain dict are pairs for certain.
+    # The items of a plain dict are always pairs.
     return itertools.chain.from_iterable(items if type(mapping) is dict else _pairs(items))
 
 

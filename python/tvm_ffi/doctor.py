@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find out why something does not work: ``python -m tvm_ffi.doctor``.
 
-Prints what is installed and loaded, tries the promises of tying, and lists the libraries that use
+Prints what is installed and loaded, checks the promises of tying, and lists the libraries that use
 the interface with the release they were built for. Only the standard library is needed, so it also
 runs where ``import tvm_ffi`` fails or crashes: everything that loads libraries happens in a second
 process.
@@ -67,8 +67,8 @@ def _check_p2() -> None:
 
     outer = tvm_ffi.Array([tvm_ffi.Map({"a": 1})])
     number = id(outer[0])
-    others = [tvm_ffi.Map({"a": i}) for i in range(8)]  # would take a freed address
-    assert id(outer[0]) == number, "the identity changed while nobody looked"
+    others = [tvm_ffi.Map({"a": i}) for i in range(8)]  # would reuse a freed address
+    assert id(outer[0]) == number, "the identity changed without a Python reference"
     del others
 
 
@@ -100,7 +100,7 @@ def _check_p4() -> None:
 
 
 def _check_p7() -> None:
-    """Make an object as old binaries do, without help of the allocator, and try it."""
+    """Make an object as old binaries do, without our allocator, and check it."""
     import ctypes
 
     import tvm_ffi
@@ -144,9 +144,9 @@ _CHECKS: dict[str, Callable[[], None]] = {
 _MEANING = {
     "P1": "one wrapper per object",
     "P2": "identity outlives the last Python reference",
-    "P3": "so does the wrapper's state",
+    "P3": "the wrapper's state does too",
     "P4": "a weak reference follows the object",
-    "P7": "all that for objects of old binaries",
+    "P7": "all of this for objects of old binaries",
 }
 
 
@@ -322,28 +322,28 @@ def _check_installation(found: dict[str, Any]) -> None:
         except metadata.PackageNotFoundError:
             packages[name] = None
     found["packages"] = packages
-    for part in ("__init__.py", "_conflicts.py", "lib/libtvm_ffi.so"):
+    for part in ("__init__.py", "_impl/conflicts.py", "lib/libtvm_ffi.so"):
         if not (_PACKAGE / part).exists():
-            # First, because what else went wrong follows from it.
+            # First, because it causes the other errors.
             found["errors"].insert(
                 0,
                 f"{_PACKAGE / part} is missing: another package that owned the directory tvm_ffi "
                 f"was removed. Run: pip install --force-reinstall {_OURS}",
             )
             return
-    from tvm_ffi import _conflicts
+    from tvm_ffi._impl import conflicts
 
-    other = _conflicts.reference_installed()
+    other = conflicts.reference_installed()
     if other is not None:
         found["warnings"].append(
-            f"{_REFERENCE} {other} is installed beside {_OURS}. {_conflicts.REMEDY}"
+            f"{_REFERENCE} {other} is installed beside {_OURS}. {conflicts.REMEDY}"
         )
     first_line = (_PACKAGE / "__init__.py").read_text().splitlines()[1:2]
     if first_line and "Tether" not in first_line[0]:
         found["errors"].insert(
             0,
             f"{_PACKAGE / '__init__.py'} is not ours: another package was installed over {_OURS}. "
-            f"{_conflicts.REMEDY}",
+            f"{conflicts.REMEDY}",
         )
 
 

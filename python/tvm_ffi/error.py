@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions across the language border: which class stands for which kind, and one traceback.
+"""Exceptions between Python and C++: which class stands for which kind, and one traceback.
 
 An error raised in C++ arrives as the Python exception of the same kind, with the C++ frames as the
 last lines of its traceback; `register_error` adds kinds.
@@ -17,10 +17,12 @@ no luck
 
 from __future__ import annotations
 
-import re
-import types
-
 from . import core
+from ._impl.tracebacks import (
+    TracebackManager,
+    _parse_backtrace,  # noqa: F401  # clients use it
+    _with_append_backtrace,  # noqa: F401
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,15 +30,13 @@ if TYPE_CHECKING:
 
 __all__ = ["TracebackManager", "register_error"]
 
-_FRAME_LINE = re.compile(r'File "(.+?)", line (\d+), in (.+)')
-_MAX_INT = 2**31 - 1  # of C, in which the interpreter counts lines
-_MAX_PLACES = 20_000
+_traceback_to_backtrace_str = core._traceback_text
 
 
 def register_error(
     name_or_cls: str | type[Exception] | None = None, cls: type[Exception] | None = None
 ) -> Any:
-    """Make a class the exception of the error kind that bears its name, or the name given.
+    """Make a class the exception of the error kind with its name, or with the given name.
 
     Usable as ``@register_error``, ``@register_error("Name")`` and ``register_error("Name", Cls)``.
     """
@@ -55,146 +55,6 @@ def register_error(
         raise TypeError("register_error expects a name or an exception class")
     return register if cls is None else register(cls)
 
-
-def _parse_backtrace(backtrace: str) -> list[tuple[str, int, str]]:
-    """Return (file, line, function) of each frame, in the order of the text."""
-    found = (_FRAME_LINE.match(line.strip()) for line in backtrace.split("\n"))
-    return [(m.group(1), _line_number(m.group(2)), m.group(3)) for m in found if m is not None]
-
-
-def _line_number(digits: str) -> int:
-    return int(digits) if len(digits) < 20 else _MAX_INT
-
-
-def _frame_template() -> Any:
-    yield
-
-
-_MAX_PLACES = 4096
-
-
-class TracebackManager:
-    """Makes traceback entries for places that are not in Python code.
-
-    >>> from tvm_ffi.error import TracebackManager
-    >>> entry = TracebackManager().append_traceback(None, "solver.cc", 12, "Solve")
-    >>> entry.tb_lineno, entry.tb_frame.f_code.co_name
-    (12, 'Solve')
-    """
-
-    def __init__(self) -> None:
-        """Start without any known place."""
-        # Functions, not their code alone: free-threaded 3.13 never frees a function.
-        self._functions: dict[tuple[str, int, str], types.FunctionType] = {}
-
-    def _function_at(self, filename: str, lineno: int, func: str) -> types.FunctionType:
-        key = (filename, lineno, func)
-        function = self._functions.get(key)
-        if function is None:
-            if len(self._functions) >= _MAX_PLACES:  # generated code has ever new ones
-                self._functions.clear()
-            places: dict[str, Any] = {
-                "co_filename": filename,
-                "co_name": func,
-                "co_firstlineno": lineno,
-            }
-            if hasattr(types.CodeType, "co_qualname"):
-                places["co_qualname"] = func
-            code = _frame_template.__code__.replace(**places)
-            if len(self._functions) >= _MAX_PLACES:  # of generated code there is no end
-                self._functions.clear()
-            function = self._functions[key] = types.FunctionType(code, {})
-        return function
-
-    def append_traceback(
-        self,
-        tb: types.TracebackType | None,
-        filename: str,
-        lineno: int,
-        func: str,
-        *,
-        _lasti: int = -1,
-    ) -> types.TracebackType:
-        """Return an entry for the given place, in front of `tb`.
-
-        Its frame belongs to a generator that never ran: such a frame has no caller, so a traceback
-        holding it keeps nobody's locals alive.
-        """
-        lineno = max(0, min(lineno, _MAX_INT))
-        frame = self._function_at(filename, lineno, func)().gi_frame
-        return types.TracebackType(tb, frame, _lasti, lineno)
-
-
-_TRACEBACK_MANAGER = TracebackManager()
-
-
-# Of the base class, whatever a subclass calls by these names.
-_traceback_of = BaseException.__traceback__.__get__  # type: ignore[union-attr]
-_set_traceback = BaseException.with_traceback
-
-
-def _with_append_backtrace(
-    py_error: BaseException, backtrace: str, known: int = 0
-) -> BaseException:
-    """Put the frames of `backtrace`, most recent call first, around the exception's traceback.
-
-    `known`: the bytes of text that the traceback stands for already. The outermost entry is marked
-    with the size of the whole text, which spares writing it again when the exception crosses next.
-    """
-    traceback = _traceback_of(py_error)
-    is_whole = known > 0 or traceback is None
-    places = _parse_backtrace(backtrace)
-    for i, place in enumerate(places, start=1):
-        mark = -1
-        if i == len(places) and is_whole:
-            mark = -2 - min(known + len(backtrace.encode()), _MAX_INT - 2)
-        traceback = _TRACEBACK_MANAGER.append_traceback(traceback, *place, _lasti=mark)
-    return _set_traceback(py_error, traceback)
-
-
-def _extend_traceback(exception: BaseException, backtrace: str, known: int, anew: bool) -> None:
-    """Give an exception that comes back from C++ the frames it crossed, or all anew."""
-    if anew:
-        _set_traceback(exception, None)
-    _with_append_backtrace(exception, backtrace, known)
-
-
-def _without_locals(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """Return a traceback of the same places whose frames hold nothing."""
-    places = []
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        places.append((code.co_filename, traceback.tb_lineno or 0, code.co_name))
-        traceback = traceback.tb_next
-    for place in reversed(places):
-        traceback = _TRACEBACK_MANAGER.append_traceback(traceback, *place)
-    return traceback
-
-
-def _let_frames_go(exception: BaseException, backtrace: str, known: int, anew: bool) -> None:
-    """Replace the frames of an exception that C++ keeps, and of those it is about, by places."""
-    _extend_traceback(exception, backtrace, known, anew)
-    seen = {id(exception)}
-    rest = [exception]
-    while rest:
-        one = rest.pop()
-        for other in (one.__cause__, one.__context__, *_members(one)):
-            if isinstance(other, BaseException) and id(other) not in seen:
-                seen.add(id(other))
-                rest.append(other)
-                _set_traceback(other, _without_locals(_traceback_of(other)))
-
-
-def _members(exception: BaseException) -> tuple[Any, ...]:
-    members = getattr(exception, "exceptions", ())  # of an exception group
-    return members if isinstance(members, tuple) else ()
-
-
-_traceback_to_backtrace_str = core._traceback_text
-core._WITH_APPEND_BACKTRACE = _with_append_backtrace
-core._TRACEBACK_TO_BACKTRACE_STR = _traceback_to_backtrace_str
-core._extend_traceback = _extend_traceback
-core._let_frames_go = _let_frames_go
 
 for _builtin in (
     RuntimeError,

@@ -12,7 +12,7 @@ import ctypes
 import os
 import sys
 
-from . import _conflicts
+from ._impl import conflicts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _library_names(target_name: str) -> tuple[str, ...]:
 
 
 def _recorded_files(package: str, names: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files of an installed distribution that bear one of the names."""
+    """Yield the files of an installed distribution that have one of the names."""
     from importlib import metadata
 
     try:
@@ -142,7 +142,7 @@ def _find_library(
     use_env_path: bool = True,
 ) -> str:
     names = _library_names(target_name)
-    # Ours lies beside this file; reading an installer's records takes longer than loading.
+    # Our own library is next to this file; reading an installer's records takes longer.
     own = target_name in ("tvm_ffi", "tvm_ffi_testing")
     directories = list(extra_directories)
     if not own:
@@ -171,7 +171,7 @@ def _find_library_by_basename(
     use_fallback_build_path: bool = True,
     use_env_path: bool = True,
 ) -> Path:
-    """Find a shared library by its plain name: in the package, beside us, in the environment."""
+    """Find a shared library by its plain name: in the package, in ours, in the environment."""
     from pathlib import Path
 
     for i, entry in enumerate(extra_lib_paths or ()):
@@ -199,7 +199,7 @@ def load_lib_ctypes(
     if sys.platform == "win32":
         os.add_dll_directory(os.path.dirname(path))
     if target_name == "tvm_ffi":
-        _conflicts.refuse_second_runtime(path)
+        conflicts.refuse_second_runtime(path)
     elif "tvm_ffi.core" in sys.modules:
         from .registry import get_global_func
 

@@ -63,8 +63,8 @@ class Module(core.Object):
 
     def __getattr__(self, name: str) -> core.Function:
         function = self.get_function(name)
-        # A function keeps its module, so one that the module keeps makes a ring: only where the
-        # garbage collector sees it.
+        # A function keeps its module alive, so a module that keeps the function makes a cycle. Keep
+        # it only where the garbage collector sees that.
         if core._keeps_its_module(function):
             self.__dict__[name] = function
         return function

@@ -53,7 +53,7 @@ class StreamContext:
 
 
 class _TorchStreamContext:
-    """Enters a context of torch, then makes the stream that torch uses in it ours too."""
+    """Enters a torch context, then makes torch's current stream the one of FFI calls too."""
 
     def __init__(self, context: AbstractContextManager[Any] | None) -> None:
         self.torch_context = context

@@ -45,18 +45,18 @@ class WalkOrder(IntEnum):
 
 
 class WalkResult(IntEnum):
-    """What a callback answers: go on, or leave the parts of this value out."""
+    """What a callback returns: go on, or skip the parts of this value."""
 
     ADVANCE = 0
     SKIP = 1
 
 
 class DefRegionKind(IntEnum):
-    """Whether variables met here are being defined."""
+    """Whether the variables found here are being defined."""
 
-    NONE = 0
-    DEF_RECURSIVE = 1
-    DEF_NON_RECURSIVE = 2
+    NONE = core._abi.kTVMFFIDefRegionKindNone
+    DEF_RECURSIVE = core._abi.kTVMFFIDefRegionKindRecursive
+    DEF_NON_RECURSIVE = core._abi.kTVMFFIDefRegionKindNonRecursive
 
 
 def structural_equal(
@@ -64,8 +64,8 @@ def structural_equal(
 ) -> bool:
     """Say whether two values have the same structure.
 
-    With `map_free_vars` variables defined nowhere may correspond to each other; with
-    `skip_tensor_content` tensors of one shape and type are equal.
+    With `map_free_vars` variables that are not defined anywhere may correspond to each other; with
+    `skip_tensor_content` tensors of the same shape and type are equal.
 
     >>> import tvm_ffi
     >>> tvm_ffi.structural_equal({"a": 1, "b": 2}, {"b": 2, "a": 1})
@@ -140,7 +140,7 @@ class VisitInterrupt(core.Object):
 
 @register_object("ffi.StructuralVisitor")
 class StructuralVisitor(core.Object):
-    """The walk that a ``__s_visit__`` hook is called by; hooks pass their parts to `visit`."""
+    """The walk that calls a ``__s_visit__`` hook; hooks pass the parts of a value to `visit`."""
 
     def visit(self, value: Any) -> VisitInterrupt | None:
         """Walk a part of the value being visited."""
@@ -151,7 +151,7 @@ class StructuralVisitor(core.Object):
         return DefRegionKind(_ffi_api.StructuralVisitorDefRegionKind(self))
 
     def with_def_region_kind(self, kind: DefRegionKind, callback: Callable[[], Any]) -> Any:
-        """Call `callback` with `kind` in force and return its result."""
+        """Call `callback` while `kind` is the current kind, and return its result."""
         return _ffi_api.StructuralVisitorWithDefRegionKind(self, int(kind), callback)
 
 
@@ -225,8 +225,11 @@ def _entries_of(item: tuple[Any, Any]) -> list[tuple[int, Any]]:
     return [(index, callback) for kind in kinds for index in _type_indices(kind)]
 
 
-# Short text lives inside the value and has a type index of its own.
-_SMALL = {65: 11, 66: 12}
+# Short text is stored inside the value and has a type index of its own.
+_SMALL = {
+    core._abi.kTVMFFIStr: core._abi.kTVMFFISmallStr,
+    core._abi.kTVMFFIBytes: core._abi.kTVMFFISmallBytes,
+}
 
 
 def _type_indices(kind: Any) -> list[int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Look at the tie between Python objects and C++ objects.
+"""Inspect the tie between Python objects and C++ objects.
 
 >>> import tvm_ffi
 >>> from tvm_ffi import tying
@@ -8,10 +8,10 @@
 >>> tying.state(inner)
 'active'
 >>> before = tying.stats()["dormant"]
->>> del inner                            # outer still holds the C++ object, so its wrapper sleeps
+>>> del inner                            # outer still holds the C++ object, so its wrapper is kept
 >>> tying.stats()["dormant"] - before
 1
->>> tying.state(outer[0])                # fetched again: the same wrapper, awake
+>>> tying.state(outer[0])                # fetched again: the same wrapper
 'active'
 """
 
@@ -27,7 +27,7 @@ __all__ = ["enabled", "state", "stats"]
 
 
 def state(obj: Any) -> str:
-    """Say how a wrapper stands to its C++ object.
+    """Return the state of a wrapper with respect to its C++ object.
 
     ``"active"``: it owns a reference and is the wrapper that every fetch returns. ``"dormant"``:
     the object outlived the last Python reference and keeps the wrapper (seen through a weak
@@ -43,8 +43,8 @@ def stats() -> dict[str, Any]:
     ========= ======================================================================
     live      with a Python reference
     dormant   kept by their C++ object until it comes back to Python, or dies
-    adopted   C++ objects of binaries that know nothing of tying
-    waiting   Python objects whose C++ owner died on a thread that may not touch
+    adopted   C++ objects of binaries built without tying
+    waiting   Python objects whose C++ owner died on a thread that cannot use
               Python; the next operation on any Python thread frees them
     by_type   live and dormant wrappers together, by Python class
     ========= ======================================================================
@@ -61,7 +61,7 @@ def stats() -> dict[str, Any]:
 
 
 def enabled() -> bool:
-    """Say whether tying is on. It always is; the question exists for code that also runs elsewhere.
+    """Say whether tying is on. It always is; this is for code that also runs elsewhere.
 
     >>> from tvm_ffi import tying
     >>> tying.enabled()

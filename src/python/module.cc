@@ -4,6 +4,7 @@
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 
+#include "python/base/abi_constants.h"
 #include "python/call/callback.h"
 #include "python/call/function.h"
 #include "python/call/metadata.h"
@@ -22,6 +23,7 @@
 #include "python/data/testing.h"
 #include "python/data/text.h"
 #include "python/schema/schema.h"
+#include "python/wrap/python_hooks.h"
 #include "python/wrap/upper_layers.h"
 
 // libtvm_ffi_testing is linked so that the testing.* functions exist after import.
@@ -68,13 +70,28 @@ int RegisterInterpreter() {
   return TVMFFIEnvRegisterCAPI("PyErr_CheckSignals", reinterpret_cast<void*>(CheckSignals));
 }
 
-// The two objects that mark a missing value and the start of keyword arguments.
-int AddSentinel(PyObject* module, const char* name, const char* function) {
+// NULL with an error set.
+PyObject* MakeSentinel(PyObject* module, const char* name, const char* function) {
   TVMFFIObject* h = ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(
       ffi::Function::GetGlobalRequired(function)().cast<ffi::ObjectRef>());
-  Ref wrapper = Ref::Steal(WrapOwned(h));
-  return wrapper ? PyModule_AddObjectRef(module, name, wrapper.get()) : -1;
+  Ref made = Ref::Steal(WrapOwned(h));
+  if (!made || PyModule_AddObjectRef(module, name, made.get()) < 0) return nullptr;
+  return made.release();
 }
+
+PyObject* MakeSentinels(PyObject* module, PyObject*) {
+  return Guarded([&]() -> PyObject* {
+    sentinels.missing = MakeSentinel(module, "MISSING", "ffi.GetInvalidObject");
+    if (sentinels.missing == nullptr) return nullptr;
+    sentinels.kwargs = MakeSentinel(module, "KWARGS", "ffi.GetKwargsObject");
+    if (sentinels.kwargs == nullptr) return nullptr;
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {{"_make_sentinels", MakeSentinels, METH_NOARGS,
+                            "Make MISSING and KWARGS, once there is a class for them."},
+                           {nullptr, nullptr, 0, nullptr}};
 
 int ExecUnguarded(PyObject* module) {
   if (!IsMainInterpreter()) {
@@ -84,27 +101,25 @@ int ExecUnguarded(PyObject* module) {
         "C++ object in the whole process");
     return -1;
   }
-  core_module = module;
   TVMFFITestingDummyTarget();
-  if (InitThreadExit() < 0 || RegisterInterpreter() < 0 || InitWrapperTypes(module) < 0 ||
-      InitRValueRefType(module) < 0 || InitOpaqueObject(module) < 0 ||
-      InitFunctionType(module) < 0 || InitErrorType(module) < 0 || InitDataType(module) < 0 ||
-      InitDevice(module) < 0 || InitTensor(module) < 0 || InitExchange(module) < 0 ||
-      InitTestTensor(module) < 0 || InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 ||
-      InitAttributeCache(module) < 0 || InitReflection(module) < 0 || InitPyClass(module) < 0 ||
-      InitTypeConverter(module) < 0 || InitCAny(module) < 0 || InitKinds(module) < 0 ||
-      InitTying(module) < 0) {
-    return -1;
+  // In the order of the layers; a type comes after its base.
+  constexpr int (*kInits[])(PyObject*) = {
+      InitWrapperTypes, InitPythonHooks, AddABIConstants,     InitRValueRefType, InitOpaqueObject,
+      InitFunctionType, InitErrorType,   InitDataType,        InitDevice,        InitTensor,
+      InitExchange,     InitTestTensor,  InitContainerTypes,  InitFieldTypes,    InitAttributeCache,
+      InitReflection,   InitPyClass,     InitTypeConverter,   InitCAny,          InitKinds,
+      InitTying,        InitCallbacks,   InitGlobalFunctions, InitConstructors,  InitText,
+  };
+  if (InitThreadExit() < 0 || RegisterInterpreter() < 0) return -1;
+  for (auto* init : kInits) {
+    if (init(module) < 0) return -1;
   }
-  if (InitCallbacks(module) < 0 || InitGlobalFunctions(module) < 0) return -1;
-  if (InitConstructors(module) < 0 || InitText(module) < 0) return -1;
-  // What is written in Python: the metaclass, Object, String, type records.
-  Ref python_part = Ref::Steal(PyImport_ImportModule("tvm_ffi._core_py"));
+  if (PyModule_AddFunctions(module, functions) < 0) return -1;
+  // The rest is written in Python. It adds its names to the module and calls _set_hooks.
+  Ref python_part = Ref::Steal(PyImport_ImportModule("tvm_ffi._impl.install"));
   if (!python_part) return -1;
   Ref installed = Ref::Steal(PyObject_CallMethod(python_part.get(), "install", "O", module));
-  if (!installed) return -1;
-  if (AddSentinel(module, "MISSING", "ffi.GetInvalidObject") < 0) return -1;
-  return AddSentinel(module, "KWARGS", "ffi.GetKwargsObject");
+  return installed ? 0 : -1;
 }
 
 int Exec(PyObject* module) {

@@ -104,7 +104,7 @@ def test_a_module_that_brings_a_second_runtime(tmp_path: Path) -> None:
 def test_what_is_left_when_the_other_package_was_removed(tmp_path: Path) -> None:
     rest = tmp_path / "tvm_ffi"
     rest.mkdir()
-    for name in ("doctor.py", "_conflicts.py", "tying.py"):
+    for name in ("doctor.py", "_impl", "tying.py"):
         (rest / name).symlink_to(PACKAGE / name)
     done = run_doctor(package=rest)
     assert done.returncode == 1

@@ -10,12 +10,15 @@ import sys
 import threading
 import traceback
 import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import tvm_ffi
 from support import Payload, run_python, run_threads, scaled, wait_until
 from tvm_ffi import core, testing
+from tvm_ffi._impl import tracebacks
+from tvm_ffi._impl.install import HOOKS
 
 catch_error = tvm_ffi.get_global_func("testing.catch_error")
 throw_error = tvm_ffi.get_global_func("testing.throw_error")
@@ -466,14 +469,14 @@ def test_the_text_grows_with_the_traceback_and_is_renewed_with_it() -> None:
 def test_frames_are_written_once_however_deep_the_nesting(monkeypatch: Any) -> None:
     """The frames parsed per level do not depend on the level."""
     parsed = []
-    original = tvm_ffi.error._parse_backtrace
+    original = tracebacks._parse_backtrace
 
     def count(text: str) -> Any:
         places = original(text)
         parsed.append(len(places))
         return places
 
-    monkeypatch.setattr(tvm_ffi.error, "_parse_backtrace", count)
+    monkeypatch.setattr(tracebacks, "_parse_backtrace", count)
 
     def level(n: int) -> None:
         if n == 0:
@@ -591,17 +594,39 @@ def test_an_exception_passes_a_visitor_that_adds_its_context_as_itself() -> None
     assert [len(one) for one in visited] == [1, 2]
 
 
-def test_internals_replaced_by_anything_do_not_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def replace_hooks() -> Iterator[Callable[..., None]]:
+    """Replace hooks that C++ has of Python, until the end of the test."""
+    yield lambda **changed: core._set_hooks(**{**HOOKS, **changed})
+    core._set_hooks(**HOOKS)
+
+
+def test_hooks_replaced_by_anything_do_not_crash(replace_hooks: Callable[..., None]) -> None:
     def fail() -> None:
         raise ValueError("x")
 
-    for name in ("_extend_traceback", "_let_frames_go", "ERROR_TYPE_TO_NAME"):
+    for name in ("extend_traceback", "release_frames", "error_kinds"):
         for value in (None, 3, lambda *args: 1 / 0):
-            monkeypatch.setattr(core, name, value)
+            replace_hooks(**{name: value})
             assert type(caught(testing.apply, fail)) is ValueError
             assert type(caught(throw_error, catch_error(fail))) is ValueError
-        monkeypatch.undo()
     for value in (None, 3, ValueError):
-        monkeypatch.setattr(core, "_py_error", lambda error, value=value: value)
+        replace_hooks(make_exception=lambda error, value=value: value)
         with pytest.raises(TypeError, match="expected an exception"):
             testing.test_raise_error("ValueError", "x")
+
+
+def test_hooks_are_set_all_at_once() -> None:
+    """What C++ uses of Python is one list; a name that is missing or wrong is told."""
+    for name in HOOKS:
+        others = {key: value for key, value in HOOKS.items() if key != name}
+        with pytest.raises(TypeError, match=f"missing the hook '{name}'"):
+            core._set_hooks(**others)
+    with pytest.raises(TypeError, match="unknown hooks: .*'wrong': 1"):
+        core._set_hooks(**HOOKS, wrong=1)
+    with pytest.raises(TypeError, match="keyword arguments"):
+        core._set_hooks(1)
+    for name in ("object_class", "bytes_class", "convert_error_class"):
+        for value in (None, int):
+            with pytest.raises(TypeError, match=f"hook '{name}' must be"):
+                core._set_hooks(**{**HOOKS, name: value})

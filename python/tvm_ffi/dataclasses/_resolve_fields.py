@@ -24,7 +24,7 @@ def remember_class(cls: type) -> None:
 
 
 def forget_class(cls: type) -> None:
-    """Undo `remember_class`, unless the name means another class by now."""
+    """Undo `remember_class`, unless the name means another class now."""
     known = classes_of_module.get(cls.__module__, {})
     if known.get(cls.__name__) is cls:
         del known[cls.__name__]

@@ -67,7 +67,7 @@ def replace(obj: _T, /, **changes: Any) -> _T:
 
 
 def asdict(obj: Any, *, dict_factory: Callable[[list[tuple[Any, Any]]], Any] = dict) -> Any:
-    """Return the fields of an instance as a dict; nested instances and containers likewise.
+    """Return the fields of an instance as a dict; what is nested in it is converted too.
 
     >>> from tvm_ffi import testing
     >>> pair = testing.TestIntPair(1, 2)
@@ -80,7 +80,7 @@ def asdict(obj: Any, *, dict_factory: Callable[[list[tuple[Any, Any]]], Any] = d
 
 
 def astuple(obj: Any, *, tuple_factory: Callable[[list[Any]], Any] = tuple) -> Any:
-    """Return the values of the fields of an instance as a tuple; nested instances likewise.
+    """Return the values of the fields as a tuple; what is nested in them is converted too.
 
     >>> from tvm_ffi import testing
     >>> astuple(testing.TestIntPair(1, 2))
@@ -118,7 +118,7 @@ def _astuple_inner(obj: Any, tuple_factory: Callable[[list[Any]], Any]) -> Any:
 
 
 def _convert_plain(obj: Any, convert: Callable[[Any], Any]) -> Any:
-    """Copy a value that is no FFI dataclass and no FFI map."""
+    """Copy a value that is neither an FFI dataclass nor an FFI map."""
     cls = type(obj)
     if cls in _ATOMIC:
         return obj

@@ -348,7 +348,7 @@ class _EnumMeta(type(Object)):  # type: ignore[misc]
         return 0 if state is None else len(state.entries)
 
     def __bool__(cls) -> bool:
-        return True  # a class, however many members it has
+        return True  # a class is true, also without members
 
 
 class _ClassProperty:
@@ -369,7 +369,7 @@ def _restore_member(cls: Any, index: int | str) -> Any:
 
 @c_class("ffi.Enum", init=False)
 class Enum(Object, metaclass=_EnumMeta):
-    """Base of enums whose members are told apart by name.
+    """Base of enums whose members differ by name.
 
     A subclass names its type with ``type_key=``; without one it is an abstract base.
 

@@ -27,6 +27,9 @@ from ..registry import get_registered_type_keys
 
 __all__ = ["gen_abi_cpp"]
 
+_OBJECT_BEGIN = core._abi.kTVMFFIStaticObjectBegin
+_DYNAMIC_BEGIN = core._abi.kTVMFFIDynObjectBegin
+
 _FFI = "::tvm::ffi::"
 _OBJECT_CLASS = {
     "ffi.Object": f"{_FFI}Object",
@@ -83,13 +86,8 @@ _PLAIN = {
     "bytes": _Carrier(f"{_FFI}Bytes", 16, 8),
 }
 _BY_STATIC_INDEX = {
-    -1: "Any",
-    1: "int",
-    2: "bool",
-    3: "float",
-    4: "ctypes.c_void_p",
-    5: "dtype",
-    6: "Device",
+    core._ORIGIN_TO_TYPE_INDEX[origin]: origin
+    for origin in ("Any", "int", "bool", "float", "ctypes.c_void_p", "dtype", "Device")
 }
 # The spelling in a native field's metadata of a type that owns what it holds.
 _OWNING_SPELLINGS = {
@@ -133,7 +131,8 @@ def _select(selectors: Iterable[str]) -> list[core.TypeInfo]:
         matches = [key for key in known if fnmatchcase(key, selector)]
         if not matches:
             raise ValueError(f"Type-key selector {selector!r} did not match any registered type")
-        objects = [key for key in matches if (core._object_type_key_to_index(key) or 0) >= 64]
+        indices = {key: core._object_type_key_to_index(key) or 0 for key in matches}
+        objects = [key for key, index in indices.items() if index >= _OBJECT_BEGIN]
         if not objects:
             raise ValueError(
                 f"Type-key selector {selector!r} did not match any registered object type"
@@ -144,7 +143,7 @@ def _select(selectors: Iterable[str]) -> list[core.TypeInfo]:
 
 
 def _is_builtin(info: core.TypeInfo) -> bool:
-    return info.type_index < 128 or info.type_key in _OBJECT_CLASS
+    return info.type_index < _DYNAMIC_BEGIN or info.type_key in _OBJECT_CLASS
 
 
 def _emitted(selected: Iterable[core.TypeInfo]) -> list[core.TypeInfo]:
@@ -296,7 +295,7 @@ class _Generator:
         index = field.field_static_type_index
         if index in _BY_STATIC_INDEX:
             return _PLAIN[_BY_STATIC_INDEX[index]]
-        if index >= 64:
+        if index >= _OBJECT_BEGIN:
             return _Carrier(f"{_FFI}ObjectPtr<{_FFI}Object>", 8, 8)
         raise ValueError(f"Cannot determine carrier for {where} of static type index {index}")
 
@@ -365,11 +364,11 @@ def _is_object(schema: Any) -> bool:
     """Say whether every value of the schema is an object; short strings are not."""
     if _builtin_key(schema) is not None:
         return True
-    return schema.origin not in _PLAIN and schema.origin_type_index >= 128
+    return schema.origin not in _PLAIN and schema.origin_type_index >= _DYNAMIC_BEGIN
 
 
 def _check_owning(field: Any, where: str) -> None:
-    """Refuse native members that only refer to what somebody else owns."""
+    """Reject native members that only refer to what something else owns."""
     if not hasattr(field, "metadata"):
         return
     raw = field.metadata.get("type_schema")

@@ -41,11 +41,11 @@ __all__ = [
 _T = typing.TypeVar("_T")
 _STRUCTURAL_KINDS = {
     None: 0,
-    "tree": 1,
-    "var": 2,
-    "dag": 3,
-    "const-tree": 4,
-    "singleton": 5,
+    "tree": core._abi.kTVMFFISEqHashKindTreeNode,
+    "var": core._abi.kTVMFFISEqHashKindFreeVar,
+    "dag": core._abi.kTVMFFISEqHashKindDAGNode,
+    "const-tree": core._abi.kTVMFFISEqHashKindConstTreeNode,
+    "singleton": core._abi.kTVMFFISEqHashKindUniqueInstance,
 }
 # Decorating a class writes tables of the whole process and may finish other classes.
 _lock = RLock()
@@ -178,7 +178,7 @@ class _Definition:
         return True
 
     def defer(self) -> None:
-        """Wait for classes to come; constructing an object is the last chance."""
+        """Wait for classes that are defined later, at most until an object is constructed."""
         self.is_deferred = True
         cls = self.cls
 
@@ -213,7 +213,7 @@ class _Definition:
                     f"{problems}"
                 )
         except Exception as error:
-            # The class stays without constructor: whoever calls it is told again.
+            # The class stays without a constructor: every call raises this error again.
             self.failure = str(error)
             _pending.remove(self)
             self.roll_back()
@@ -305,7 +305,7 @@ def _registered_parent(cls: type) -> core.TypeInfo | None:
 
 
 def _check_bases(cls: type, parent: type) -> None:
-    """Refuse a second base whose fields only C++ knows: an object has one parent there.
+    """Reject a second base whose fields only C++ knows: an object has one parent there.
 
     Of other classes defined in Python the fields become fields of `cls`, as those of a mixin do.
     """
@@ -334,9 +334,9 @@ def _finish_parent(parent: core.TypeInfo) -> bool:
 
 
 def _retry_pending() -> None:
-    """Finish every class whose annotations can be evaluated by now.
+    """Finish every class whose annotations can be evaluated now.
 
-    What is wrong with such a class is reported when somebody uses it, not to the author of the
+    What is wrong with such a class is reported when it is used, not to the author of the
     class that happened to come next.
     """
     progress = True
@@ -400,7 +400,7 @@ def _method_schema(
         names = _resolve._namespaces(cls, [cls])[-1]
         hints = typing.get_type_hints(function, globalns, names)
     except Exception:
-        return unknown  # a signature nobody can describe; the method itself still works
+        return unknown  # the signature cannot be described; the method still works
     if any(
         p.kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
         for p in parameters

@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 
 
 def _requires_python(*version: int) -> Any:
-    """Make a mark that skips a test on older Pythons, as far as pytest is there to see it."""
+    """Make a mark that skips a test on older Pythons; it does nothing without pytest."""
     try:
         import pytest
     except ImportError:
@@ -54,7 +54,7 @@ def _requires_python(*version: int) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    # Made when a test asks, so that programs that use this module need no pytest.
+    # Made on first use, so that programs that use this module do not need pytest.
     if name.startswith("requires_py3") and name[len("requires_py3") :].isdigit():
         return _requires_python(3, int(name[len("requires_py3") :]))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -221,7 +221,7 @@ class TestEqWithoutHash(Object):
 
 @c_class("testing.SchemaAllTypes")
 class _SchemaAllTypes:
-    """One field of every kind; the class is no wrapper, so objects come back as another one."""
+    """One field of every kind; the class is not a wrapper, so objects have another one."""
 
     v_bool: bool
     v_int: int

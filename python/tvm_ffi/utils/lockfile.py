@@ -43,7 +43,7 @@ else:
 
 
 class FileLock:
-    """An exclusive lock on a file, which is made if need be and never removed.
+    """An exclusive lock on a file, which is created if needed and never removed.
 
     One holder at a time among all processes and all instances. As a context manager it waits.
     """

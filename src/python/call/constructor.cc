@@ -10,6 +10,7 @@
 #include "python/call/function.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
@@ -125,12 +126,10 @@ PyObject* ConstructFrom(Constructor* constructor, PyObject* const* args, Py_ssiz
 // Positional arguments, KWARGS, and the names and values of those keywords that are not MISSING.
 PyObject* ConstructWithKeywords(Constructor* constructor, PyObject* const* args, Py_ssize_t nargs,
                                 PyObject* kwnames) {
-  static PyObject* marker = PyObject_GetAttrString(core_module, "KWARGS");
-  static PyObject* missing = PyObject_GetAttrString(core_module, "MISSING");
   std::vector<PyObject*> packed(args, args + nargs);
-  packed.push_back(marker);
+  packed.push_back(sentinels.kwargs);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); ++i) {
-    if (args[nargs + i] == missing) continue;
+    if (args[nargs + i] == sentinels.missing) continue;
     packed.push_back(PyTuple_GET_ITEM(kwnames, i));
     packed.push_back(args[nargs + i]);
   }

@@ -21,6 +21,7 @@
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
+#include "python/wrap/python_hooks.h"
 #include "python/wrap/release_queue.h"
 
 namespace tether_py {
@@ -163,10 +164,9 @@ std::string Utf8OrLess(PyObject* text) {
 
 // The kind an exception class crosses as: exact matches only, everything else is a RuntimeError.
 std::string KindOf(PyObject* exc) {
-  Ref names = Ref::Steal(PyObject_GetAttrString(core_module, "ERROR_TYPE_TO_NAME"));
   PyObject* name = nullptr;
-  if (names && PyDict_Check(names.get())) {
-    name = PyDict_GetItemWithError(names.get(), reinterpret_cast<PyObject*>(Py_TYPE(exc)));
+  if (PyDict_Check(hooks.error_kinds)) {
+    name = PyDict_GetItemWithError(hooks.error_kinds, reinterpret_cast<PyObject*>(Py_TYPE(exc)));
   }
   PyErr_Clear();
   return name != nullptr && PyUnicode_Check(name) ? Utf8OrLess(name) : "RuntimeError";
@@ -330,7 +330,8 @@ class RaisedException : public ffi::ErrorObj {
   // where, with frames that hold nothing.
   void LetFramesGo() {
     if (frames_are_gone_.exchange(true)) return;
-    if (!CallHelper("_let_frames_go", std::string_view(backtrace_).substr(0, num_own_), 0, true)) {
+    if (!CallHook(hooks.release_frames, std::string_view(backtrace_).substr(0, num_own_), 0,
+                  true)) {
       PyException_SetTraceback(exc_, Py_None);
     }
   }
@@ -339,7 +340,7 @@ class RaisedException : public ffi::ErrorObj {
   void ExtendTraceback() {
     bool all = frames_are_gone_.load();
     size_t known = all ? 0 : num_own_;
-    CallHelper("_extend_traceback", std::string_view(backtrace_).substr(known), known, all);
+    CallHook(hooks.extend_traceback, std::string_view(backtrace_).substr(known), known, all);
   }
 
   // Where nobody but C++ has the exception, nobody looks at its traceback; it is made anew from the
@@ -373,16 +374,11 @@ class RaisedException : public ffi::ErrorObj {
   }
 
   // False if it failed: frames are lost then, the exception is not.
-  bool CallHelper(const char* name, std::string_view text, size_t known, bool all) {
-    Ref helper = Ref::Steal(PyObject_GetAttrString(core_module, name));
-    Ref done;
-    if (helper) {
-      done = Ref::Steal(PyObject_CallFunction(
-          helper.get(), "ONnO", exc_,
-          PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
-                               "backslashreplace"),
-          static_cast<Py_ssize_t>(known), all ? Py_True : Py_False));
-    }
+  bool CallHook(PyObject* hook, std::string_view text, size_t known, bool all) {
+    Ref done = Ref::Steal(PyObject_CallFunction(
+        hook, "ONnO", exc_,
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"),
+        static_cast<Py_ssize_t>(known), all ? Py_True : Py_False));
     if (done) return true;
     bool was_interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
     PyErr_Clear();
@@ -415,8 +411,7 @@ PyObject* PyErrorOf(PyObject* self, PyObject*) {
     RaisedException* raised = h != nullptr ? RaisedException::Of(h) : nullptr;
     if (raised != nullptr) return Py_NewRef(raised->exception());
   }
-  Ref make = Ref::Steal(PyObject_GetAttrString(core_module, "_py_error"));
-  Ref exc = make ? Ref::Steal(PyObject_CallOneArg(make.get(), self)) : Ref();
+  Ref exc = Ref::Steal(PyObject_CallOneArg(hooks.make_exception, self));
   if (exc && !PyExceptionInstance_Check(exc.get())) {
     return PyErr_Format(PyExc_TypeError, "expected an exception, got %s",
                         Py_TYPE(exc.get())->tp_name);

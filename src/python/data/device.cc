@@ -357,6 +357,8 @@ int AddNameTables() {
 
 bool IsDevice(PyObject* obj) { return PyObject_TypeCheck(obj, device_type); }
 
+PyObject* DeviceClass() { return reinterpret_cast<PyObject*>(device_class.load()); }
+
 PyObject* FromDevice(DLDevice device) { return MakeDevice(device_class.load(), device); }
 
 bool SetDevice(PyObject* obj, TVMFFIAny* out, Arguments*) {

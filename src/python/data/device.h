@@ -8,6 +8,8 @@
 namespace tether_py {
 
 int InitDevice(PyObject* module);
+// The class of devices that come from C++, borrowed.
+PyObject* DeviceClass();
 PyObject* FromDevice(DLDevice device);
 bool IsDevice(PyObject* obj);
 bool SetDevice(PyObject* obj, TVMFFIAny* out, Arguments* args);

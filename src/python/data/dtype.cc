@@ -7,6 +7,7 @@
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
 #include "python/data/dtype.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
@@ -243,10 +244,9 @@ bool StoreDataType(DLDataType dtype, TVMFFIAny* out) {
   return true;
 }
 
-// Looks `obj` up with a function of the package that raises KeyError for types it does not know.
-bool SetForeignDType(PyObject* obj, const char* function, const char* library, TVMFFIAny* out) {
-  Ref convert = Ref::Steal(PyObject_GetAttrString(core_module, function));
-  Ref dtype = convert ? Ref::Steal(PyObject_CallOneArg(convert.get(), obj)) : Ref();
+// `hook` raises KeyError for types it does not know.
+bool SetForeignDType(PyObject* obj, PyObject* hook, const char* library, TVMFFIAny* out) {
+  Ref dtype = Ref::Steal(PyObject_CallOneArg(hook, obj));
   if (dtype) return SetDataType(dtype.get(), out, nullptr);
   if (PyErr_ExceptionMatches(PyExc_KeyError)) {
     PyErr_Clear();
@@ -311,11 +311,11 @@ bool SetDataType(PyObject* obj, TVMFFIAny* out, Arguments*) {
 }
 
 bool SetTorchDType(PyObject* obj, TVMFFIAny* out, Arguments*) {
-  return SetForeignDType(obj, "_convert_torch_dtype_to_ffi_dtype", "torch", out);
+  return SetForeignDType(obj, hooks.dtype_of_torch, "torch", out);
 }
 
 bool SetNumpyDType(PyObject* obj, TVMFFIAny* out, Arguments*) {
-  return SetForeignDType(obj, "_convert_numpy_dtype_to_ffi_dtype", "numpy or ml_dtypes", out);
+  return SetForeignDType(obj, hooks.dtype_of_numpy, "numpy or ml_dtypes", out);
 }
 
 bool SetDTypeProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {

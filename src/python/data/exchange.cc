@@ -18,6 +18,7 @@
 #include "python/data/own_exchange.h"
 #include "python/data/tensor_argument.h"
 #include "python/data/torch.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
@@ -129,10 +130,7 @@ int ResolveTorchTensor(PyObject* obj, Setter* out) {
   int is = IsInstanceOfLoaded(obj, "torch", "Tensor");
   if (is <= 0) return is;
   // An extension may bring what this torch lacks.
-  Ref module = Ref::Steal(PyImport_ImportModule("tvm_ffi._optional_torch_c_dlpack"));
-  Ref done = module
-                 ? Ref::Steal(PyObject_CallMethod(module.get(), "_prepare_loaded_torch", nullptr))
-                 : Ref();
+  Ref done = Ref::Steal(PyObject_CallNoArgs(hooks.prepare_torch));
   if (!done || ResolveExchangeAPI(obj, out) < 0) return -1;
   if (*out == nullptr) *out = SetTorchTensor;
   return 0;

@@ -11,6 +11,7 @@
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
 #include "python/data/text.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
@@ -56,9 +57,7 @@ void DeallocText(PyObject* self) {
 
 // Strings are values: the object behind one is not tied to the wrapper it gets here.
 PyObject* WrapUntied(TVMFFIObject* h) {
-  static PyObject* object_class = PyObject_GetAttrString(core_module, "Object");
-  if (object_class == nullptr) return nullptr;
-  Wrapper* w = AllocateWrapper(reinterpret_cast<PyTypeObject*>(object_class));
+  Wrapper* w = AllocateWrapper(reinterpret_cast<PyTypeObject*>(hooks.object_class));
   if (w == nullptr) return nullptr;
   Engine::AddStrong(h);
   Engine::Attach(w, h, nullptr);

@@ -10,6 +10,7 @@
 #include "python/data/tensor.h"
 #include "python/data/text.h"
 #include "python/wrap/notes.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
@@ -20,10 +21,9 @@ namespace {
 // A bytes subclass instance that remembers the FFI object it came from. Takes over `h`.
 PyObject* FromBytes(TVMFFIObject* h) {
   static PyObject* cached_object_name = PyUnicode_InternFromString("_tvm_ffi_cached_object");
-  static PyObject* bytes_class = PyObject_GetAttrString(core_module, "Bytes");
-  static PyObject* object_class = PyObject_GetAttrString(core_module, "Object");
-  bool loaded = cached_object_name != nullptr && bytes_class != nullptr && object_class != nullptr;
-  Wrapper* w = loaded ? AllocateWrapper(reinterpret_cast<PyTypeObject*>(object_class)) : nullptr;
+  bool ready = cached_object_name != nullptr;
+  Wrapper* w =
+      ready ? AllocateWrapper(reinterpret_cast<PyTypeObject*>(hooks.object_class)) : nullptr;
   if (w == nullptr) {
     Engine::DropStrong(h);
     return nullptr;
@@ -37,7 +37,7 @@ PyObject* FromBytes(TVMFFIObject* h) {
   Ref args = data ? Ref::Steal(PyTuple_Pack(1, data.get())) : Ref();
   if (!args) return nullptr;
   Ref result = Ref::Steal(
-      PyBytes_Type.tp_new(reinterpret_cast<PyTypeObject*>(bytes_class), args.get(), nullptr));
+      PyBytes_Type.tp_new(reinterpret_cast<PyTypeObject*>(hooks.bytes_class), args.get(), nullptr));
   if (!result || PyObject_SetAttr(result.get(), cached_object_name, cached.get()) < 0)
     return nullptr;
   return result.release();

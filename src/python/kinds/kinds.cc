@@ -13,6 +13,7 @@
 #include "python/data/tensor.h"
 #include "python/data/text.h"
 #include "python/kinds/setters.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
@@ -45,7 +46,7 @@ namespace tether_py {
   X(kDataType,         SetDataType,                     IsDataType(obj))                           \
   X(kDevice,           SetDevice,                       IsDevice(obj))                             \
   X(kText,             SetText,                         IsText(obj))                               \
-  X(kNative,           SetNative,                       IsA(obj, "tvm_ffi.core", "PyNativeObject")) \
+  X(kNative,           SetNative,                       PyObject_IsInstance(obj, hooks.native_object_class)) \
   X(kStr,              SetStr,                          PyUnicode_Check(obj))                      \
   X(kBytes,            SetBytes,                        PyBytes_Check(obj))                        \
   X(kByteArray,        SetByteArray,                    PyByteArray_Check(obj))                    \
@@ -62,7 +63,7 @@ namespace tether_py {
   X(kFloatProtocol,    SetFloatProtocol,                Has(where, "__tvm_ffi_float__"))           \
   X(kValueProtocol,    SetValueProtocol,                Has(where, "__tvm_ffi_value__"))           \
   X(kException,        SetException,                    PyObject_IsInstance(obj, PyExc_Exception)) \
-  X(kConvertible,      SetConvertible,                  IsA(obj, "tvm_ffi.core", "ObjectConvertible")) \
+  X(kConvertible,      SetConvertible,                  PyObject_IsInstance(obj, hooks.convertible_class)) \
   X(kOpaque,           SetOpaque,                       1)                                         \
   X(kNumber,           SetOpaque,                       IsA(obj, "numbers", "Number"))             \
   X(kMapping,          SetOpaque,                       IsA(obj, "collections.abc", "Mapping"))

@@ -3,6 +3,7 @@
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/schema/schema.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
@@ -85,7 +86,8 @@ PyObject* ToPyClassValue(PyObject*, PyObject* holder) {
   if (!value) return nullptr;
   bool small_str = cell.type_index == TypeIndex::kTVMFFISmallStr;
   if (!small_str && cell.type_index != TypeIndex::kTVMFFISmallBytes) return value.release();
-  return PyObject_CallMethod(core_module, small_str ? "String" : "Bytes", "O", value.get());
+  PyObject* cls = small_str ? reinterpret_cast<PyObject*>(types.string) : hooks.bytes_class;
+  return PyObject_CallOneArg(cls, value.get());
 }
 
 PyMethodDef any_functions[] = {

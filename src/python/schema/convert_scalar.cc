@@ -4,6 +4,7 @@
 #include <tvm/ffi/string.h>
 
 #include "python/base/python_api.h"
+#include "python/data/device.h"
 #include "python/kinds/kinds.h"
 #include "python/schema/convert_value.h"
 
@@ -94,7 +95,7 @@ Outcome ConvertDevice(const Node* node, PyObject* value, Result* result) {
     if (is == 0 || is_tensor > 0) return Unexpected(node, value, result);
     return PackAs(node, value, TypeIndex::kTVMFFIDevice, result);
   }
-  Ref device = Ref::Steal(PyObject_CallMethod(core_module, "_CLASS_DEVICE", "O", value));
+  Ref device = Ref::Steal(PyObject_CallOneArg(DeviceClass(), value));
   if (device) return PackAs(node, device.get(), TypeIndex::kTVMFFIDevice, result);
   if (!IsOrdinaryError()) return Outcome::kRaised;
   PyErr_Clear();

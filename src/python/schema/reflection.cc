@@ -9,6 +9,7 @@
 #include "python/convert/errors.h"
 #include "python/data/field_descriptors.h"
 #include "python/schema/schema.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
@@ -52,16 +53,9 @@ Ref FieldDict(const TVMFFITypeInfo* type, int32_t i) {
   Ref dict = Ref::Steal(PyDict_New());
   if (!dict) return nullptr;
   PyObject* d = dict.get();
-  Ref default_value;
-  if ((info.flags & kTVMFFIFieldFlagBitMaskHasDefault) != 0) {
-    default_value = Ref::Steal(FromBorrowedAny(info.default_value_or_factory));
-  } else {
-    default_value = Ref::Steal(PyObject_GetAttrString(core_module, "MISSING"));
-    if (!default_value) {
-      PyErr_Clear();
-      default_value = Ref::Borrow(Py_None);
-    }
-  }
+  bool has_default = (info.flags & kTVMFFIFieldFlagBitMaskHasDefault) != 0;
+  Ref default_value = has_default ? Ref::Steal(FromBorrowedAny(info.default_value_or_factory))
+                                  : Ref::Borrow(sentinels.missing);
   bool done = Put(d, "name", Text(info.name)) && Put(d, "doc", Text(info.doc)) &&
               Put(d, "metadata", Text(info.metadata)) &&
               Put(d, "flags", Ref::Steal(PyLong_FromLongLong(info.flags))) &&

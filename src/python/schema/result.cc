@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/schema/result.h"
+#include "python/wrap/python_hooks.h"
 
 #include <cstring>
 
@@ -25,8 +26,8 @@ std::string TypeKeyOf(int32_t type_index) {
 
 // An FFI object is called by the key of its class, or, when nobody registered that, by its own.
 std::string DescribeWrapper(PyObject* value) {
-  Ref info =
-      Ref::Steal(PyObject_CallMethod(core_module, "_type_cls_to_type_info", "O", Py_TYPE(value)));
+  Ref info = Ref::Steal(
+      PyObject_CallOneArg(hooks.type_info_of_class, reinterpret_cast<PyObject*>(Py_TYPE(value))));
   if (info && info.get() != Py_None) {
     return TextOf(Ref::Steal(PyObject_GetAttrString(info.get(), "type_key")).get());
   }

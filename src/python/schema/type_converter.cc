@@ -4,6 +4,7 @@
 #include "python/convert/errors.h"
 #include "python/schema/convert_value.h"
 #include "python/schema/schema.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
@@ -26,11 +27,9 @@ Outcome Run(const F& convert) {
 }
 
 PyObject* RaiseConvertError(const std::string& message) {
-  Ref cls = Ref::Steal(PyObject_GetAttrString(core_module, "_ConvertError"));
-  if (!cls) return nullptr;
   Ref text = Ref::Steal(PyUnicode_DecodeUTF8(
       message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
-  if (text) PyErr_SetObject(cls.get(), text.get());
+  if (text) PyErr_SetObject(hooks.convert_error_class, text.get());
   return nullptr;
 }
 

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "python/wrap/python_hooks.h"
 #include "python/wrap/upper_layers.h"
 #include "python/wrap/wrapper.h"
 
@@ -11,7 +12,6 @@ namespace tether_py {
 namespace {
 
 ShortLock class_table_lock;
-PyObject* fallback_hook = nullptr;
 std::atomic<PyTypeObject*> first_classes[128];
 const ClassTable first_class_table{128, first_classes};
 
@@ -64,8 +64,8 @@ void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defin
 }
 
 PyTypeObject* MakeClassOfIndex(int32_t type_index) {
-  if (fallback_hook == nullptr) return types.object;
-  Ref made = Ref::Steal(PyObject_CallFunction(fallback_hook, "i", type_index));
+  if (hooks.make_class == nullptr) return types.object;
+  Ref made = Ref::Steal(PyObject_CallFunction(hooks.make_class, "i", type_index));
   if (!made) return nullptr;
   if (!PyType_Check(made.get()) ||
       !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(made.get()), types.object)) {
@@ -78,11 +78,6 @@ PyTypeObject* MakeClassOfIndex(int32_t type_index) {
 }
 
 namespace {
-
-PyObject* SetFallbackHook(PyObject*, PyObject* hook) {
-  Py_XSETREF(fallback_hook, Py_NewRef(hook));
-  Py_RETURN_NONE;
-}
 
 // The third argument says of a class that its type is defined in Python; of None, that nobody can
 // have looked at the class that was there.
@@ -115,8 +110,7 @@ PyObject* PyClassOfIndex(PyObject*, PyObject* arg) {
   return Py_NewRef(reinterpret_cast<PyObject*>(cls));
 }
 
-PyMethodDef functions[] = {{"_set_fallback_hook", SetFallbackHook, METH_O, nullptr},
-                           {"_set_class_of_index", PySetClassOfIndex, METH_VARARGS, nullptr},
+PyMethodDef functions[] = {{"_set_class_of_index", PySetClassOfIndex, METH_VARARGS, nullptr},
                            {"_class_of_index", PyClassOfIndex, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

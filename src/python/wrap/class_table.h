@@ -11,8 +11,8 @@
 
 namespace tether_py {
 
-// The class objects of a type are given, made on first sight when there is none. New types are
-// looked up through the hook. Borrowed; NULL with an error set.
+// The class objects of a type are given, made on first sight, by Python
+// (hooks.make_class), when there is none. Borrowed; NULL with an error set.
 PyTypeObject* MakeClassOfIndex(int32_t type_index);
 void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined = false);
 

@@ -11,6 +11,7 @@
 #include "python/wrap/class_counts.h"
 #include "python/wrap/collector.h"
 #include "python/wrap/notes.h"
+#include "python/wrap/python_hooks.h"
 #include "python/wrap/release_queue.h"
 #include "python/wrap/upper_layers.h"
 #include "python/wrap/wrapper_memory.h"
@@ -18,7 +19,6 @@
 namespace tether_py {
 
 Types types{};
-PyObject* core_module = nullptr;
 Counters counters;
 const tie::AdoptedTable* Runtime::adopted_table = nullptr;
 
@@ -306,10 +306,7 @@ Py_hash_t HashWrapper(PyObject* self) {
   return hash == -1 ? -2 : hash;
 }
 
-PyObject* ReprWrapper(PyObject* self) {
-  Ref repr = Ref::Steal(PyObject_GetAttrString(core_module, "object_repr"));
-  return repr ? PyObject_CallOneArg(repr.get(), self) : nullptr;
-}
+PyObject* ReprWrapper(PyObject* self) { return PyObject_CallOneArg(hooks.object_repr, self); }
 
 PyObject* MoveHandleFrom(PyObject* self, PyObject* other) {
   if (!IsWrapper(other)) {

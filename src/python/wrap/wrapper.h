@@ -92,7 +92,6 @@ struct Types {
   PyTypeObject* field_property;  // FFIProperty
 };
 extern Types types;
-extern PyObject* core_module;  // borrowed for the life of the process
 
 // Functions alone can be called without a tuple, and so can their Python subclasses.
 inline bool IsFunctionClass(PyTypeObject* cls) {
@@ -251,7 +250,7 @@ inline uintptr_t PeekHandle(Wrapper* w) {
 
 // ---- shared variables of this folder, and what protects them ----
 //
-//   types, core_module, upper_layers   written at import, read only afterwards
+//   types, hooks, upper_layers         written at import, read only afterwards
 //   counters.dormant, class_counts     one cell per thread; plain with the GIL
 //   class_table                        read without a lock; a table that grew stays for its
 //   readers;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other array libraries call things; none of them is imported before it is needed.
+"""Other array libraries and their element types; no library is imported before it is needed.
 
 >>> from tvm_ffi import core
 >>> import numpy
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import IntEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,33 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 core: Any = sys.modules["tvm_ffi.core"]
-
-
-class DLDeviceType(IntEnum):
-    """The device types of DLPack.
-
-    >>> from tvm_ffi import Device, DLDeviceType
-    >>> Device(DLDeviceType.kDLCUDA, 1)
-    device(type='cuda', index=1)
-    """
-
-    kDLCPU = 1
-    kDLCUDA = 2
-    kDLCUDAHost = 3
-    kDLOpenCL = 4
-    kDLVulkan = 7
-    kDLMetal = 8
-    kDLVPI = 9
-    kDLROCM = 10
-    kDLROCMHost = 11
-    kDLExtDev = 12
-    kDLCUDAManaged = 13
-    kDLOneAPI = 14
-    kDLWebGPU = 15
-    kDLHexagon = 16
-    kDLMAIA = 17
-    kDLTrn = 18
-
+_abi = core._abi
 
 # ---- libraries that may be missing --------------------------------------------------------------
 
@@ -80,55 +53,37 @@ def _core_getattr(name: str) -> ModuleType | None:
 
 # ---- element types ------------------------------------------------------------------------------
 
-_INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
 Numbers = tuple[int, int, int]
 
-_TORCH_NAMES: dict[str, Numbers] = {
-    "int8": (_INT, 8, 1),
-    "int16": (_INT, 16, 1),
-    "int32": (_INT, 32, 1),
-    "int64": (_INT, 64, 1),
-    "uint8": (_UINT, 8, 1),
-    "uint16": (_UINT, 16, 1),
-    "uint32": (_UINT, 32, 1),
-    "uint64": (_UINT, 64, 1),
-    "float16": (_FLOAT, 16, 1),
-    "float32": (_FLOAT, 32, 1),
-    "float64": (_FLOAT, 64, 1),
-    "bfloat16": (_BFLOAT, 16, 1),
-    "bool": (_BOOL, 8, 1),
-    "float8_e4m3fn": (10, 8, 1),
-    "float8_e4m3fnuz": (11, 8, 1),
-    "float8_e5m2": (12, 8, 1),
-    "float8_e5m2fnuz": (13, 8, 1),
-    "float8_e8m0fnu": (14, 8, 1),
-    "float4_e2m1fn_x2": (17, 4, 2),
-}
 
-_NUMPY_NAMES: dict[str, Numbers] = {
-    **{f"int{bits}": (_INT, bits, 1) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": (_UINT, bits, 1) for bits in (8, 16, 32, 64)},
-    **{f"float{bits}": (_FLOAT, bits, 1) for bits in (16, 32, 64)},
-}
+def _numbers() -> dict[str, Numbers]:
+    """Return the types that numpy and torch have both, by name."""
+    codes = {"int": _abi.kDLInt, "uint": _abi.kDLUInt, "float": _abi.kDLFloat}
+    return {
+        f"{kind}{bits}": (code, bits, 1)
+        for kind, code in codes.items()
+        for bits in (8, 16, 32, 64)
+        if (kind, bits) != ("float", 8)
+    }
 
-_ML_DTYPES_NAMES: dict[str, Numbers] = {
-    "int2": (_INT, 2, 1),
-    "int4": (_INT, 4, 1),
-    "uint2": (_UINT, 2, 1),
-    "uint4": (_UINT, 4, 1),
-    "bfloat16": (_BFLOAT, 16, 1),
-    "float8_e3m4": (7, 8, 1),
-    "float8_e4m3": (8, 8, 1),
-    "float8_e4m3b11fnuz": (9, 8, 1),
-    "float8_e4m3fn": (10, 8, 1),
-    "float8_e4m3fnuz": (11, 8, 1),
-    "float8_e5m2": (12, 8, 1),
-    "float8_e5m2fnuz": (13, 8, 1),
-    "float8_e8m0fnu": (14, 8, 1),
-    "float6_e2m3fn": (15, 6, 1),
-    "float6_e3m2fn": (16, 6, 1),
-    "float4_e2m1fn": (17, 4, 1),
-}
+
+def _small_floats() -> dict[str, Numbers]:
+    """Return the types of eight bits and less, and bfloat16, by name."""
+    return {
+        "bfloat16": (_abi.kDLBfloat, 16, 1),
+        "float8_e3m4": (_abi.kDLFloat8_e3m4, 8, 1),
+        "float8_e4m3": (_abi.kDLFloat8_e4m3, 8, 1),
+        "float8_e4m3b11fnuz": (_abi.kDLFloat8_e4m3b11fnuz, 8, 1),
+        "float8_e4m3fn": (_abi.kDLFloat8_e4m3fn, 8, 1),
+        "float8_e4m3fnuz": (_abi.kDLFloat8_e4m3fnuz, 8, 1),
+        "float8_e5m2": (_abi.kDLFloat8_e5m2, 8, 1),
+        "float8_e5m2fnuz": (_abi.kDLFloat8_e5m2fnuz, 8, 1),
+        "float8_e8m0fnu": (_abi.kDLFloat8_e8m0fnu, 8, 1),
+        "float6_e2m3fn": (_abi.kDLFloat6_e2m3fn, 6, 1),
+        "float6_e3m2fn": (_abi.kDLFloat6_e3m2fn, 6, 1),
+        "float4_e2m1fn": (_abi.kDLFloat4_e2m1fn, 4, 1),
+    }
+
 
 _tables: dict[str, dict[Any, Any]] = {}
 
@@ -144,16 +99,23 @@ def _torch_table() -> dict[Any, Any]:
     torch = core.torch
     if torch is None:
         raise ValueError("torch not found")
-    return _dtypes_by_name(torch, _TORCH_NAMES)
+    names = {**_numbers(), **_small_floats()}
+    names["bool"] = (_abi.kDLBool, 8, 1)
+    names["float4_e2m1fn_x2"] = (_abi.kDLFloat4_e2m1fn, 4, 2)
+    return _dtypes_by_name(torch, names)
 
 
 def _numpy_table() -> dict[Any, Any]:
     numpy, ml_dtypes = core.numpy, core.ml_dtypes
     if numpy is None:
         raise ValueError("numpy not found")
-    scalars = _dtypes_by_name(numpy, _NUMPY_NAMES)
+    scalars = _dtypes_by_name(numpy, _numbers())
     if ml_dtypes is not None:
-        scalars.update(_dtypes_by_name(ml_dtypes, _ML_DTYPES_NAMES))
+        names = _small_floats()
+        for bits in (2, 4):
+            names[f"int{bits}"] = (_abi.kDLInt, bits, 1)
+            names[f"uint{bits}"] = (_abi.kDLUInt, bits, 1)
+        scalars.update(_dtypes_by_name(ml_dtypes, names))
     return {numpy.dtype(scalar): numbers for scalar, numbers in scalars.items()}
 
 
@@ -179,13 +141,16 @@ def _convert_numpy_dtype_to_ffi_dtype(numpy_dtype: Any) -> Any:
     return _convert("numpy", _numpy_table, numpy_dtype)
 
 
+def prepare_torch() -> None:
+    """Give a torch that is loaded the protocols that its release lacks."""
+    from .._optional_torch_c_dlpack import _prepare_loaded_torch
+
+    _prepare_loaded_torch()
+
+
+EXPORTS = ("_convert_numpy_dtype_to_ffi_dtype", "_convert_torch_dtype_to_ffi_dtype")
+
+
 def install() -> None:
-    """Put what belongs to ``tvm_ffi.core`` there."""
-    for value in (
-        DLDeviceType,
-        _convert_torch_dtype_to_ffi_dtype,
-        _convert_numpy_dtype_to_ffi_dtype,
-    ):
-        setattr(core, value.__name__, value)
-        value.__module__ = core.__name__
+    """Let ``tvm_ffi.core`` have the libraries as attributes."""
     core.__getattr__ = _core_getattr

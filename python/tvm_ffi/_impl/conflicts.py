@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 REMEDY = (
     "Both packages own the directory tvm_ffi, and whichever is installed or removed last breaks "
@@ -55,7 +55,7 @@ def other_runtimes(own: str) -> list[str]:
 
 
 def refuse_second_runtime(own: str) -> None:
-    """Raise ImportError if a runtime that is not ours is in the process already."""
+    """Raise ImportError if another runtime is in the process already."""
     others = other_runtimes(own)
     if others:
         raise ImportError(

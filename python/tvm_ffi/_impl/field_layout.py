@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of types defined in Python: where they lie in the object and how values get in.
+"""Fields of types defined in Python: their place in the object and how values are stored.
 
 Offsets follow the C++ rules of the platform, so a struct with the same members has the same layout.
 """
@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import os
 
-from . import core
-from ._core_py import (
-    _COMPARE_OFF,
-    _DEFAULT_FROM_FACTORY,
-    _HAS_DEFAULT,
-    _HASH_OFF,
-    _INIT_OFF,
-    _KW_ONLY,
-    _REPR_OFF,
+from .. import core
+from .type_members import (
+    COMPARE_OFF,
+    DEFAULT_FROM_FACTORY,
+    HAS_DEFAULT,
+    HASH_OFF,
+    INIT_OFF,
+    KW_ONLY,
+    REPR_OFF,
+    STRUCTURAL_FLAGS,
     TypeField,
-    TypeInfo,
 )
 
 TYPE_CHECKING = False
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_HEADER_SIZE = 24
-_OBJECT_LAYOUT = (8, 8, 64)
+    from .type_info import TypeInfo
+
+_HEADER_SIZE = core._abi.sizeof_TVMFFIObject
+_OBJECT_LAYOUT = (8, 8, core._abi.kTVMFFIObject)
 _STRUCTURAL_FLAGS = {
+    **STRUCTURAL_FLAGS,
     None: 0,
-    "ignore": 1 << 3,
-    "def": 1 << 4,
-    "def-recursive": 1 << 4,
-    "def-non-recursive": 1 << 12,
+    "def": STRUCTURAL_FLAGS["def-recursive"],
 }
 
 
@@ -61,19 +61,19 @@ def _round_up(value: int, alignment: int) -> int:
 def _flags(field: Any) -> int:
     flags = _STRUCTURAL_FLAGS[field.structural_eq]
     for attribute, bit in (
-        ("init", _INIT_OFF),
-        ("repr", _REPR_OFF),
-        ("hash", _HASH_OFF),
-        ("compare", _COMPARE_OFF),
+        ("init", INIT_OFF),
+        ("repr", REPR_OFF),
+        ("hash", HASH_OFF),
+        ("compare", COMPARE_OFF),
     ):
         if not getattr(field, attribute):
             flags |= bit
     if field.kw_only:
-        flags |= _KW_ONLY
+        flags |= KW_ONLY
     if field.default_factory is not core.MISSING:
-        flags |= _HAS_DEFAULT | _DEFAULT_FROM_FACTORY
+        flags |= HAS_DEFAULT | DEFAULT_FROM_FACTORY
     elif field.default is not core.MISSING:
-        flags |= _HAS_DEFAULT
+        flags |= HAS_DEFAULT
     return flags
 
 
@@ -119,7 +119,7 @@ class _Placed:
             ty=field._ty_schema,
             c_init=field.init,
             c_kw_only=bool(field.kw_only),
-            c_has_default=bool(self.flags & _HAS_DEFAULT),
+            c_has_default=bool(self.flags & HAS_DEFAULT),
             c_default=field.default,
             c_default_factory=field.default_factory,
             c_repr=field.repr,
