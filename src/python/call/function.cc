@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/function.h"
 #include "python/convert/convert.h"
@@ -108,8 +109,15 @@ class PyCallback : public ffi::FunctionObj {
   // Both: false with a Python error set.
   TVM_FFI_NO_INLINE bool InvokeOnHeap(const TVMFFIAny* args, int32_t num_args,
                                       TVMFFIAny* result) const {
-    std::vector<PyObject*> stack(static_cast<size_t>(num_args) + 1);
-    return InvokeOn(stack.data() + 1, args, num_args, result);
+    auto* stack = static_cast<PyObject**>(
+        PyMem_Malloc((static_cast<size_t>(num_args) + 1) * sizeof(PyObject*)));
+    if (stack == nullptr) {
+      PyErr_NoMemory();
+      return false;
+    }
+    bool done = InvokeOn(stack + 1, args, num_args, result);
+    PyMem_Free(stack);
+    return done;
   }
   TVM_FFI_INLINE bool InvokeOn(PyObject** stack, const TVMFFIAny* args, int32_t num_args,
                                TVMFFIAny* result) const {
@@ -150,15 +158,18 @@ class PyCallback : public ffi::FunctionObj {
     return done;
   }
 
+  static PyObject* ToFramework(const TVMFFIAny& arg, const DLPackExchangeAPI* api) {
+    if (arg.type_index != TypeIndex::kTVMFFITensor) return FromBorrowedAny(arg, api);
+    Engine::AddStrong(arg.v_obj);
+    return FromTensorStrict(arg.v_obj, api);
+  }
   PyObject* ToPython(const TVMFFIAny& arg) const {
     if (TVM_FFI_PREDICT_TRUE(api_ == nullptr)) return FromBorrowedAny(arg);
-    if (arg.type_index != TypeIndex::kTVMFFITensor) return FromBorrowedAny(arg, api_);
-    Engine::AddStrong(arg.v_obj);
-    return FromTensorStrict(arg.v_obj, api_);
+    return Entry<ToFramework>(arg, api_);
   }
 
   TVM_FFI_INLINE static bool StoreResult(PyObject* value, TVMFFIAny* result) {
-    if (!IsPlainWrapper(value)) return StoreAnyResult(value, result);
+    if (!IsPlainWrapper(value)) return Entry<StoreAnyResult>(value, result);
     TVMFFIObject* h = HoldHandle(AsWrapper(value));
     if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
     tie::StoreObject(h, result);
@@ -448,20 +459,16 @@ PyObject* FromMLIR(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyCFunction AsCFunction(PyCFunctionWithKeywords f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 PyMethodDef function_methods[] = {
-    {"__from_extern_c__", AsCFunction(FromExternC), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+    {"__from_extern_c__", EntryOfAnyKind<FromExternC>(), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "A function from the address of a C function of the safe-call convention."},
-    {"__from_mlir_packed_safe_call__", AsCFunction(FromMLIR),
+    {"__from_mlir_packed_safe_call__", EntryOfAnyKind<FromMLIR>(),
      METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "A function from the address of a C function of MLIR's packed convention."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef function_getset[] = {
-    {"release_gil", GetReleaseGil, SetReleaseGil,
+    {"release_gil", Entry<GetReleaseGil>, Entry<SetReleaseGil>,
      "Whether other Python threads run during a call; turn it off for short functions.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -525,7 +532,7 @@ PyMemberDef rvalue_members[] = {
 
 PyType_Slot rvalue_slots[] = {
     {Py_tp_doc, const_cast<char*>("An argument whose object the callee may take over.")},
-    {Py_tp_init, reinterpret_cast<void*>(InitRValueRef)},
+    {Py_tp_init, Slot<InitRValueRef>()},
     {Py_tp_traverse, reinterpret_cast<void*>(TraverseRValueRef)},
     {Py_tp_clear, reinterpret_cast<void*>(ClearRValueRef)},
     {Py_tp_dealloc, reinterpret_cast<void*>(DeallocRValueRef)},
@@ -654,9 +661,10 @@ PyObject* RegisterGlobalFunc(PyObject* module, PyObject* args) {
 }
 
 PyMethodDef function_functions[] = {
-    {"_get_global_func", GetGlobalFunc, METH_VARARGS, nullptr},
-    {"_register_global_func", RegisterGlobalFunc, METH_VARARGS, nullptr},
-    {"_convert_to_ffi_func", ConvertToFunc, METH_VARARGS, "A Function around a Python callable."},
+    {"_get_global_func", Entry<GetGlobalFunc>, METH_VARARGS, nullptr},
+    {"_register_global_func", Entry<RegisterGlobalFunc>, METH_VARARGS, nullptr},
+    {"_convert_to_ffi_func", Entry<ConvertToFunc>, METH_VARARGS,
+     "A Function around a Python callable."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyObject* GetHeldObject(PyObject* self, PyObject*) {
@@ -671,7 +679,7 @@ PyObject* GetHeldObject(PyObject* self, PyObject*) {
 }
 
 PyMethodDef opaque_methods[] = {
-    {"pyobject", GetHeldObject, METH_NOARGS, "The Python object that is held."},
+    {"pyobject", Entry<GetHeldObject>, METH_NOARGS, "The Python object that is held."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyType_Slot opaque_slots[] = {
@@ -690,7 +698,7 @@ void ApplyMetadata(PyObject* function, const TVMFFIByteArray& metadata) {
 }
 
 void InitFunctionWrapper(FunctionWrapper* w) {
-  w->vectorcall = Vectorcall;
+  w->vectorcall = Entry<Vectorcall>;
   w->release_gil = release_gil_default;
 }
 

@@ -6,6 +6,7 @@
 #include <tvm/ffi/container/list.h>
 #include <tvm/ffi/container/map.h>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
@@ -163,10 +164,11 @@ void SeqIterDealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyMethodDef seq_iterator_methods[] = {{"__length_hint__", SeqIterLengthHint, METH_NOARGS, nullptr},
-                                      {nullptr, nullptr, 0, nullptr}};
+PyMethodDef seq_iterator_methods[] = {
+    {"__length_hint__", Entry<SeqIterLengthHint>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 PyType_Slot seq_iterator_slots[] = {{Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
-                                    {Py_tp_iternext, reinterpret_cast<void*>(SeqIterNext)},
+                                    {Py_tp_iternext, Slot<SeqIterNext>()},
                                     {Py_tp_traverse, reinterpret_cast<void*>(SeqIterTraverse)},
                                     {Py_tp_dealloc, reinterpret_cast<void*>(SeqIterDealloc)},
                                     {Py_tp_methods, seq_iterator_methods},
@@ -421,7 +423,7 @@ void MapIterDealloc(PyObject* self) {
 }
 
 PyType_Slot map_iterator_slots[] = {{Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
-                                    {Py_tp_iternext, reinterpret_cast<void*>(MapIterNext)},
+                                    {Py_tp_iternext, Slot<MapIterNext>()},
                                     {Py_tp_dealloc, reinterpret_cast<void*>(MapIterDealloc)},
                                     {0, nullptr}};
 PyType_Spec map_iterator_spec = {"tvm_ffi.core._MapIterator", sizeof(MapIterator), 0,
@@ -520,42 +522,38 @@ PyObject* ListFill(PyObject* self, PyObject* items) { return SeqFill(self, items
 PyType_Slot container_slots[] = {{Py_tp_doc, const_cast<char*>("Base of the container wrappers.")},
                                  {0, nullptr}};
 
-PyMethodDef array_methods[] = {{"_fill", ArrayFill, METH_O, nullptr},
+PyMethodDef array_methods[] = {{"_fill", Entry<ArrayFill>, METH_O, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
-PyMethodDef list_methods[] = {{"_fill", ListFill, METH_O, nullptr},
-                              {"append", ListAppend, METH_O, "Append an element."},
-                              {"_set_index", ListSetIndex, METH_VARARGS, nullptr},
-                              {"_del_index", ListDelIndex, METH_O, nullptr},
-                              {"_pop_index", ListPopIndex, METH_O, nullptr},
+PyMethodDef list_methods[] = {{"_fill", Entry<ListFill>, METH_O, nullptr},
+                              {"append", Entry<ListAppend>, METH_O, "Append an element."},
+                              {"_set_index", Entry<ListSetIndex>, METH_VARARGS, nullptr},
+                              {"_del_index", Entry<ListDelIndex>, METH_O, nullptr},
+                              {"_pop_index", Entry<ListPopIndex>, METH_O, nullptr},
                               {nullptr, nullptr, 0, nullptr}};
 PyMethodDef map_methods[] = {
-    {"_get_or", MapGetOr, METH_VARARGS, "The value of a key, or a default."},
-    {"_keys_iter", MapKeysIter, METH_NOARGS, nullptr},
-    {"_values_iter", MapValuesIter, METH_NOARGS, nullptr},
-    {"_items_iter", MapItemsIter, METH_NOARGS, nullptr},
-    {"_pop", DictPop, METH_VARARGS, "For Dict only."},
+    {"_get_or", Entry<MapGetOr>, METH_VARARGS, "The value of a key, or a default."},
+    {"_keys_iter", Entry<MapKeysIter>, METH_NOARGS, nullptr},
+    {"_values_iter", Entry<MapValuesIter>, METH_NOARGS, nullptr},
+    {"_items_iter", Entry<MapItemsIter>, METH_NOARGS, nullptr},
+    {"_pop", Entry<DictPop>, METH_VARARGS, "For Dict only."},
     {nullptr, nullptr, 0, nullptr}};
 
-#define TETHER_SEQ_SLOTS                                          \
-  {Py_sq_length, reinterpret_cast<void*>(SeqLength)},             \
-      {Py_sq_item, reinterpret_cast<void*>(SeqItem)},             \
-      {Py_mp_length, reinterpret_cast<void*>(SeqLength)},         \
-      {Py_mp_subscript, reinterpret_cast<void*>(SeqSubscript)}, { \
-    Py_tp_iter, reinterpret_cast<void*>(SeqIter)                  \
+#define TETHER_SEQ_SLOTS                                                            \
+  {Py_sq_length, Slot<SeqLength>()}, {Py_sq_item, Slot<SeqItem>()},                 \
+      {Py_mp_length, Slot<SeqLength>()}, {Py_mp_subscript, Slot<SeqSubscript>()}, { \
+    Py_tp_iter, Slot<SeqIter>()                                                     \
   }
-#define TETHER_MAP_SLOTS                                        \
-  {Py_mp_length, reinterpret_cast<void*>(MapLength)},           \
-      {Py_mp_subscript, reinterpret_cast<void*>(MapSubscript)}, \
-      {Py_sq_contains, reinterpret_cast<void*>(MapContains)},   \
-      {Py_tp_iter, reinterpret_cast<void*>(MapIter)}, {         \
-    Py_tp_methods, map_methods                                  \
+#define TETHER_MAP_SLOTS                                                      \
+  {Py_mp_length, Slot<MapLength>()}, {Py_mp_subscript, Slot<MapSubscript>()}, \
+      {Py_sq_contains, Slot<MapContains>()}, {Py_tp_iter, Slot<MapIter>()}, { \
+    Py_tp_methods, map_methods                                                \
   }
 
 PyType_Slot array_slots[] = {TETHER_SEQ_SLOTS, {Py_tp_methods, array_methods}, {0, nullptr}};
 PyType_Slot list_slots[] = {TETHER_SEQ_SLOTS, {Py_tp_methods, list_methods}, {0, nullptr}};
 PyType_Slot map_slots[] = {TETHER_MAP_SLOTS, {0, nullptr}};
 PyType_Slot dict_slots[] = {
-    TETHER_MAP_SLOTS, {Py_mp_ass_subscript, reinterpret_cast<void*>(DictAssign)}, {0, nullptr}};
+    TETHER_MAP_SLOTS, {Py_mp_ass_subscript, Slot<DictAssign>()}, {0, nullptr}};
 
 constexpr unsigned int kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
 PyType_Spec container_spec = {"tvm_ffi.core.CContainerBase", sizeof(Wrapper), 0, kFlags,

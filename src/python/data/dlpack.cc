@@ -14,6 +14,7 @@
 #include <new>
 
 #include "core/copy_tensor.h"
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
@@ -231,7 +232,8 @@ class ElementTypes {
     return false;
   }
   void Add(PyObject* descr, DLDataType dtype) {
-    auto* made = new Entry{descr, dtype};
+    auto* made = new (std::nothrow) Entry{descr, dtype};
+    if (made == nullptr) return;
     for (size_t i = Start(descr), n = 0; n < kProbes; ++n, ++i) {
       Entry* none = nullptr;
       if (entries_[i % kEntries].compare_exchange_strong(none, made)) {
@@ -585,7 +587,12 @@ struct LegacyManaged {
 };
 
 int TorchFromManaged(DLManagedTensorVersioned* tensor, void** out) {
-  auto* legacy = new LegacyManaged{{tensor->dl_tensor, nullptr, nullptr}, tensor};
+  auto* legacy = new (std::nothrow) LegacyManaged{{tensor->dl_tensor, nullptr, nullptr}, tensor};
+  if (legacy == nullptr) {
+    if (tensor->deleter != nullptr) tensor->deleter(tensor);
+    PyErr_NoMemory();
+    return -1;
+  }
   legacy->managed.manager_ctx = legacy;
   legacy->managed.deleter = [](DLManagedTensor* self) {
     // Torch calls this on any thread, and without the GIL.
@@ -775,10 +782,9 @@ PyObject* TestWrapperDLPack(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 PyMethodDef test_wrapper_methods[] = {
-    {"__tvm_ffi_env_stream__", TestWrapperStream, METH_NOARGS, nullptr},
-    {"__dlpack_device__", TestWrapperDevice, METH_NOARGS, nullptr},
-    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(TestWrapperDLPack)),
-     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__tvm_ffi_env_stream__", Entry<TestWrapperStream>, METH_NOARGS, nullptr},
+    {"__dlpack_device__", Entry<TestWrapperDevice>, METH_NOARGS, nullptr},
+    {"__dlpack__", EntryOfAnyKind<TestWrapperDLPack>(), METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMemberDef test_wrapper_members[] = {
@@ -787,8 +793,8 @@ PyMemberDef test_wrapper_members[] = {
 
 PyType_Slot test_wrapper_slots[] = {
     {Py_tp_doc, const_cast<char*>("Stands for the tensor class of another framework in tests.")},
-    {Py_tp_new, reinterpret_cast<void*>(NewTestWrapper)},
-    {Py_tp_init, reinterpret_cast<void*>(InitTestWrapper)},
+    {Py_tp_new, Slot<NewTestWrapper>()},
+    {Py_tp_init, Slot<InitTestWrapper>()},
     {Py_tp_dealloc, reinterpret_cast<void*>(DeallocTestWrapper)},
     {Py_tp_methods, test_wrapper_methods},
     {Py_tp_members, test_wrapper_members},
@@ -858,8 +864,7 @@ PyObject* FromDLPack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObjec
 }
 
 PyMethodDef dlpack_functions[] = {
-    {"from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(FromDLPack)),
-     METH_FASTCALL | METH_KEYWORDS,
+    {"from_dlpack", EntryOfAnyKind<FromDLPack>(), METH_FASTCALL | METH_KEYWORDS,
      "from_dlpack($module, ext_tensor, *, require_alignment=0, require_contiguous=False)\n--\n\n"
      "Make a Tensor that shares the memory of another library's tensor or of a DLPack capsule.\n\n"
      ">>> import numpy, tvm_ffi\n"

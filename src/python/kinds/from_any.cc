@@ -92,8 +92,9 @@ PyObject* FromOpaque(TVMFFIObject* h) {
 // A container of a call with framework tensors keeps handing out such tensors.
 PyObject* Tagged(PyObject* obj, const DLPackExchangeAPI* api) {
   if (TVM_FFI_PREDICT_FALSE(api != nullptr) && obj != nullptr &&
-      PyObject_TypeCheck(obj, types.container)) {
-    Notes::Set(obj, api);
+      PyObject_TypeCheck(obj, types.container) && !Notes::Set(obj, api)) {
+    Py_DECREF(obj);
+    return nullptr;
   }
   return obj;
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/function.h"
 #include "python/convert/convert.h"
@@ -316,9 +317,12 @@ bool SetFloatProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
 bool SetValueProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   // A value that gives itself, or a cycle, ends in RecursionError.
   if (!EnterRecursion(" in __tvm_ffi_value__()")) return false;
-  Ref value = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_value__", nullptr));
-  bool done = value && ToAny(value.get(), out, args);
-  if (done) args->Keep(std::move(value));
+  bool done = Try([&] {
+    Ref value = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_value__", nullptr));
+    if (!value || !ToAny(value.get(), out, args)) return false;
+    args->Keep(std::move(value));
+    return true;
+  });
   Py_LeaveRecursiveCall();
   return done;
 }
@@ -467,9 +471,10 @@ TVM_FFI_NO_INLINE bool ToAnyUnknown(PyObject* obj, TVMFFIAny* out, Arguments* ar
   if (setter == nullptr) return false;
   // Resolving, and watching too, may run Python code, which may give the object another class.
   if (Py_TYPE(obj) == type && WatchClass(type) && Py_TYPE(obj) == type) {
-    {
+    try {
       std::lock_guard<ShortLock> guard(Known().lock);
       Known().by_type.emplace(type, setter);
+    } catch (const std::bad_alloc&) {  // it is resolved again next time
     }
     MakeRecent(type, setter);
   }
@@ -539,8 +544,8 @@ PyObject* ConvertToOpaque(PyObject*, PyObject* obj) {
   return WrapBorrowed(view.v_obj);
 }
 
-PyMethodDef functions[] = {{"_print_debug_info", PrintDebugInfo, METH_NOARGS, nullptr},
-                           {"_convert_to_opaque_object", ConvertToOpaque, METH_O,
+PyMethodDef functions[] = {{"_print_debug_info", Entry<PrintDebugInfo>, METH_NOARGS, nullptr},
+                           {"_convert_to_opaque_object", Entry<ConvertToOpaque>, METH_O,
                             "An OpaquePyObject that holds the given object."},
                            {nullptr, nullptr, 0, nullptr}};
 

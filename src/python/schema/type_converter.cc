@@ -17,6 +17,7 @@
 #include <string>
 #include <utility>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/function.h"
 #include "python/convert/convert.h"
@@ -1037,11 +1038,11 @@ void DeallocNode(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyMethodDef node_methods[] = {
-    {"convert", ConvertMethod, METH_O, "Convert a value, giving a CAny; raises _ConvertError."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef node_methods[] = {{"convert", Entry<ConvertMethod>, METH_O,
+                               "Convert a value, giving a CAny; raises _ConvertError."},
+                              {nullptr, nullptr, 0, nullptr}};
 PyType_Slot node_slots[] = {{Py_tp_doc, const_cast<char*>("A TypeSchema, compiled.")},
-                            {Py_tp_new, reinterpret_cast<void*>(NewNode)},
+                            {Py_tp_new, Slot<NewNode>()},
                             {Py_tp_traverse, reinterpret_cast<void*>(TraverseNode)},
                             {Py_tp_dealloc, reinterpret_cast<void*>(DeallocNode)},
                             {Py_tp_methods, node_methods},
@@ -1099,12 +1100,12 @@ PyObject* HolderRepr(PyObject* self) {
 }
 
 PyGetSetDef any_getset[] = {
-    {"type_index", HolderTypeIndex, nullptr, "Type index of the value.", nullptr},
+    {"type_index", Entry<HolderTypeIndex>, nullptr, "Type index of the value.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot any_slots[] = {{Py_tp_doc, const_cast<char*>("One value as the FFI holds it.")},
-                           {Py_tp_new, reinterpret_cast<void*>(NewHolder)},
+                           {Py_tp_new, Slot<NewHolder>()},
                            {Py_tp_dealloc, reinterpret_cast<void*>(DeallocHolder)},
-                           {Py_tp_repr, reinterpret_cast<void*>(HolderRepr)},
+                           {Py_tp_repr, Slot<HolderRepr>()},
                            {Py_tp_getset, any_getset},
                            {0, nullptr}};
 PyType_Spec any_spec = {"tvm_ffi.core.CAny", sizeof(AnyHolder), 0, Py_TPFLAGS_DEFAULT, any_slots};
@@ -1124,7 +1125,7 @@ PyObject* ToPyClassValue(PyObject*, PyObject* holder) {
 }
 
 PyMethodDef converter_functions[] = {
-    {"_to_py_class_value", ToPyClassValue, METH_O, "The Python value of a CAny."},
+    {"_to_py_class_value", Entry<ToPyClassValue>, METH_O, "The Python value of a CAny."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
