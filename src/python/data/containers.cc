@@ -86,7 +86,7 @@ PyObject* SeqSlice(PyObject* self, PyObject* slice) {
   return list.release();
 }
 
-PyObject* SeqAt(PyObject* self, Py_ssize_t index) {
+TVM_FFI_INLINE PyObject* SeqAt(PyObject* self, Py_ssize_t index) {
   CriticalSection section(self);
   TVMFFISeqCell* seq = UseSeq(self);
   if (seq == nullptr) return nullptr;

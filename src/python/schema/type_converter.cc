@@ -275,6 +275,7 @@ Outcome ConvertFloat(const Node* node, PyObject* value, Result* result) {
 Outcome ConvertBool(const Node* node, PyObject* value, Result* result) {
   if (PyBool_Check(value)) return Done(value == Py_True, result);
   int is = PyLong_Check(value) ? 1 : IsInstanceOfLoaded(value, "numbers", "Integral");
+  if (is == 0) is = IsInstanceOfLoaded(value, "numpy", "bool_");  // which is no number to Python
   if (is == 0) return Unexpected(node, value, result);
   int truth = is < 0 ? -1 : PyObject_IsTrue(value);
   if (is < 0) return Outcome::kRaised;
