@@ -24,6 +24,7 @@ from __future__ import annotations
 import collections.abc
 import itertools
 import operator
+import sys
 from collections.abc import (
     Callable,
     Iterable,
@@ -111,6 +112,16 @@ class _SequenceMethods:
         wanted = value if isinstance(value, type(self)) else type(self)(value)
         return any(item == wanted for item in self)
 
+    def index(self: Any, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """Return the first position of a value."""
+        try:
+            return Sequence.index(self, value, start, stop)  # type: ignore[arg-type]
+        except ValueError as error:
+            if error.args:
+                raise
+            kind = "List" if isinstance(self, List) else "Array"
+            raise ValueError(f"{value!r} is not in this {kind}") from None
+
     def __add__(self: Any, other: Iterable[Any]) -> Any:
         return type(self)(itertools.chain(self, other))
 
@@ -174,60 +185,37 @@ class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
         """Make a list of the elements of any iterable."""
         self._fill(input_list)
 
-    def _assign_slice(self, where: slice, values: Iterable[Any]) -> None:
-        # Copied first: `values` may be this list, or reading it may change this list.
-        items: List[Any] = List(values)
-        length = len(self)
-        start, stop, step = where.indices(length)
-        if step == 1:
-            _ffi_api.ListReplaceSlice(self, start, max(start, stop), items)
-            return
-        positions = range(start, stop, step)
-        if len(items) != len(positions):
-            raise ValueError(
-                f"attempt to assign sequence of size {len(items)} "
-                f"to extended slice of size {len(positions)}"
-            )
-        old = self[where]  # released at the end, because their finalisers may change this list
-        for position, item in zip(positions, items, strict=True):
-            self._set_index(position, item)
-        del old
-
-    def _delete_slice(self, where: slice) -> None:
-        start, stop, step = where.indices(len(self))
-        if step == 1:
-            if start < stop:
-                _ffi_api.ListEraseRange(self, start, stop)
-            return
-        old = self[where]  # as above
-        for position in sorted(range(start, stop, step), reverse=True):
-            self._del_index(position)
-        del old
-
     def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:
         if isinstance(index, slice):
-            self._assign_slice(index, value)
+            # A list of its own: reading `value` may change this list, or be this list.
+            self._set_slice(index, List(value))
         else:
-            self._set_index(normalize_index(len(self), index), value)
+            self._set_index(index, value)
 
     def __delitem__(self, index: SupportsIndex | slice) -> None:
         if isinstance(index, slice):
-            self._delete_slice(index)
+            self._del_slice(index)
         else:
-            self._del_index(normalize_index(len(self), index))
+            self._del_index(index)
+
+    def __reversed__(self) -> Iterator[T]:
+        return self._backwards(len(self))
+
+    def _backwards(self, position: int) -> Iterator[T]:
+        for i in reversed(range(position)):
+            try:
+                item = self[i]
+            except IndexError:  # the list has become shorter
+                return
+            yield item
 
     def insert(self, index: SupportsIndex, value: Any) -> None:
         """Insert before a position; positions beyond the ends mean the ends."""
-        length = len(self)
-        position = operator.index(index)
-        position = max(0, position + length) if position < 0 else min(position, length)
-        _ffi_api.ListInsert(self, position, value)
+        core.ListBase.insert(self, index, value)
 
     def extend(self, values: Iterable[Any]) -> None:
         """Append the elements of an iterable; if reading it fails, nothing is appended."""
-        items: List[Any] = List(values)
-        length = len(self)
-        _ffi_api.ListReplaceSlice(self, length, length, items)
+        self._set_slice(slice(sys.maxsize, None), List(values))
 
     def pop(self, index: SupportsIndex = -1) -> Any:
         """Remove and return the element at a position."""
@@ -235,7 +223,7 @@ class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
 
     def clear(self) -> None:
         """Remove all elements."""
-        _ffi_api.ListClear(self)
+        core.ListBase.clear(self)
 
     def reverse(self) -> None:
         """Reverse the order in place."""
@@ -411,6 +399,15 @@ class Dict(_MappingMethods, core.DictBase, core.Object, MutableMapping["K", "V"]
     def pop(self, key: Any, *default: Any) -> Any:
         """Remove a key and return its value, or `default` if it is absent."""
         return self._pop(key, *default)
+
+    def popitem(self) -> tuple[Any, Any]:
+        """Remove and return the first item."""
+        try:
+            return super().popitem()
+        except KeyError as error:
+            if error.args:
+                raise
+            raise KeyError("popitem(): this Dict is empty") from None
 
     def clear(self) -> None:
         """Remove all items."""

@@ -29,10 +29,13 @@ class OwnedError : public ErrorObj {
   static void Update(TVMFFIObjectHandle handle, const TVMFFIByteArray* text, int32_t mode) {
     auto* self = static_cast<OwnedError*>(static_cast<Object*>(handle));
     std::string_view addition = ToStringView(*text);
-    if (mode == kTVMFFIBacktraceUpdateModeAppend) {
-      self->backtrace_.append(addition);
-    } else {
-      self->backtrace_.assign(addition);
+    try {
+      if (mode == kTVMFFIBacktraceUpdateModeAppend) {
+        self->backtrace_.append(addition);
+      } else {
+        self->backtrace_.assign(addition);
+      }
+    } catch (const std::bad_alloc&) {  // the error is the same without these frames
     }
     self->backtrace = tether::AsBytes(self->backtrace_);
   }
@@ -69,18 +72,33 @@ TVMFFIObjectHandle MakeError(std::string_view kind, std::string_view message,
   return details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(error));
 }
 
+// Made when the library is loaded: when memory runs out it is too late. All threads share it, so
+// its text stays as it is.
+class OutOfMemoryError : public ErrorObj {
+ public:
+  OutOfMemoryError() {
+    kind = tether::AsBytes("MemoryError");
+    message = tether::AsBytes("out of memory");
+    backtrace = tether::AsBytes("");
+    update_backtrace = [](TVMFFIObjectHandle, const TVMFFIByteArray*, int32_t) {};
+  }
+};
+TVMFFIObject* const out_of_memory =
+    details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(make_object<OutOfMemoryError>());
+
+void RaiseOutOfMemory() { TVMFFIErrorSetRaised(out_of_memory); }
+
 }  // namespace
 
 namespace tether {
 
-// Out of memory while raising leaves the slot empty: callers then see a failure without a message.
 void Raise(const char* kind, std::string_view message) noexcept {
   try {
     const TVMFFIByteArray* backtrace = TVMFFIBacktrace(nullptr, 0, nullptr, 0);
     SetRaised(MakeError(kind != nullptr ? kind : "RuntimeError", message, ToStringView(*backtrace),
                         nullptr, nullptr));
   } catch (const std::bad_alloc&) {
-    SetRaised(nullptr);
+    RaiseOutOfMemory();
   }
 }
 
@@ -112,7 +130,7 @@ void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** message_pa
     }
     tether::Raise(kind, message);
   } catch (const std::bad_alloc&) {
-    SetRaised(nullptr);
+    RaiseOutOfMemory();
   }
 }
 

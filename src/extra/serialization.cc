@@ -293,41 +293,51 @@ class GraphReader {
                                 << " contains itself";
     }
     slot.state = State::kOpen;
-    auto node = nodes_[index].cast<json::Object>();
-    int32_t type_index = TypeIndexOf(node.at("type").cast<String>());
+    json::Object node;
+    int32_t type_index = 0;
+    try {
+      node = nodes_[index].cast<json::Object>();
+      type_index = TypeIndexOf(Part(index, node, "type").cast<String>());
+    } catch (const Error& error) {
+      if (error.kind() == "KeyError") throw;
+      throw Error(
+          error.kind(),
+          "Invalid JSON Object Graph: node " + std::to_string(index) + ": " + error.message(),
+          error.backtrace());
+    }
     switch (type_index) {
       case kTVMFFINone:
         Finish(index, nullptr);
         return;
       case kTVMFFIBool:
-        Finish(index, DataOf(node).cast<bool>());
+        Finish(index, DataOf(index, node).cast<bool>());
         return;
       case kTVMFFIInt:
-        Finish(index, DataOf(node).cast<int64_t>());
+        Finish(index, DataOf(index, node).cast<int64_t>());
         return;
       case kTVMFFIFloat:
-        Finish(index, DataOf(node).cast<double>());
+        Finish(index, DataOf(index, node).cast<double>());
         return;
       case kTVMFFIDataType:
-        Finish(index, StringToDLDataType(DataOf(node).cast<String>()));
+        Finish(index, StringToDLDataType(DataOf(index, node).cast<String>()));
         return;
       case kTVMFFIDevice:
-        Finish(index, ReadDevice(DataOf(node).cast<Array<int64_t>>()));
+        Finish(index, ReadDevice(DataOf(index, node).cast<Array<int64_t>>()));
         return;
       case kTVMFFIStr:
-        Finish(index, DataOf(node).cast<String>());
+        Finish(index, DataOf(index, node).cast<String>());
         return;
       case kTVMFFIBytes:
-        Finish(index, Base64Decode(DataOf(node).cast<String>()));
+        Finish(index, Base64Decode(DataOf(index, node).cast<String>()));
         return;
       case kTVMFFIShape:
-        Finish(index, Shape(DataOf(node).cast<Array<int64_t>>()));
+        Finish(index, Shape(DataOf(index, node).cast<Array<int64_t>>()));
         return;
       case kTVMFFIArray:
       case kTVMFFIList:
       case kTVMFFIMap:
       case kTVMFFIDict:
-        BeginContainer(index, type_index, DataOf(node).cast<json::Array>());
+        BeginContainer(index, type_index, DataOf(index, node).cast<json::Array>());
         return;
       default:
         BeginObject(index, type_index, node);
@@ -338,7 +348,15 @@ class GraphReader {
     return TypeKeyToIndex(std::string_view(type_key.data(), type_key.size()));
   }
 
-  static Any DataOf(const json::Object& node) { return node.at("data"); }
+  static Any Part(int64_t index, const json::Object& node, const char* key) {
+    auto part = node.Get(key);
+    if (!part) {
+      TVM_FFI_THROW(KeyError) << "Invalid JSON Object Graph: node " << index << " has no key `"
+                              << key << "`";
+    }
+    return *part;
+  }
+  static Any DataOf(int64_t index, const json::Object& node) { return Part(index, node, "data"); }
 
   static DLDevice ReadDevice(const Array<int64_t>& data) {
     if (data.size() != 2) {
@@ -375,16 +393,16 @@ class GraphReader {
 
   void BeginObject(int64_t index, int32_t type_index, const json::Object& node) {
     if (details::IsObjectInstance<EnumObj>(type_index) && type_index >= kTVMFFIStaticObjectBegin) {
-      Finish(index, ReadEnum(type_index, DataOf(node)));
+      Finish(index, ReadEnum(type_index, DataOf(index, node)));
       return;
     }
     AnyView hook = DataFromJsonHook(type_index);
     if (hook != nullptr) {
-      Finish(index, hook.cast<Function>()(DataOf(node)));
+      Finish(index, hook.cast<Function>()(DataOf(index, node)));
       return;
     }
     const TypePlan& plan = PlanOf(type_index);
-    Pending pending{index, type_index, &plan, DataOf(node).cast<json::Object>(), {}, 0};
+    Pending pending{index, type_index, &plan, DataOf(index, node).cast<json::Object>(), {}, 0};
     pending.parts.reserve(plan.fields.size());
     for (const FieldPlan& field : plan.fields) {
       auto part = IsInlineField(field.info) ? std::nullopt : pending.fields.Get(field.name);

@@ -5,6 +5,7 @@
 #include <tvm/ffi/function.h>
 
 #include "python/base/abi_constants.h"
+#include "python/base/entry.h"
 #include "python/call/callback.h"
 #include "python/call/function.h"
 #include "python/call/metadata.h"
@@ -89,7 +90,7 @@ PyObject* MakeSentinels(PyObject* module, PyObject*) {
   });
 }
 
-PyMethodDef functions[] = {{"_make_sentinels", MakeSentinels, METH_NOARGS,
+PyMethodDef functions[] = {{"_make_sentinels", Entry<MakeSentinels>, METH_NOARGS,
                             "Make MISSING and KWARGS, once there is a class for them."},
                            {nullptr, nullptr, 0, nullptr}};
 
@@ -134,7 +135,7 @@ int Exec(PyObject* module) {
 }
 
 PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, reinterpret_cast<void*>(Exec)},
+    {Py_mod_exec, Slot<Exec>()},
 #if PY_VERSION_HEX >= 0x030C0000
     {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
 #endif

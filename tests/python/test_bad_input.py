@@ -762,6 +762,59 @@ case("module without suffix", lambda: tvm_ffi.load_module("/nowhere"), RuntimeEr
 case("system library of a number", lambda: tvm_ffi.system_lib(3), TypeError)
 
 
+case("index of nothing", lambda: List([1]).index(5), ValueError, "5 is not in this List")
+case("index in array", lambda: Array([1]).index(5), ValueError, "5 is not in this Array")
+case("remove of nothing", lambda: List([1]).remove(5), ValueError, "5 is not in this List")
+case("popitem of nothing", lambda: Dict({}).popitem(), KeyError, "this Dict is empty")
+
+
+def gone_object() -> Any:
+    pair = testing.TestIntPair(1, 2)
+    holder = List([pair])
+    weak = weakref.ref(pair)
+    del pair
+    again = weak()
+    holder.clear()
+    return again
+
+
+def moved_object() -> Any:
+    pair = testing.TestIntPair(1, 2)
+    testing.echo(pair._move())
+    return pair
+
+
+case("pickle of gone", lambda: pickle.dumps(gone_object()), ReferenceError, "is gone")
+case("pickle of moved", lambda: pickle.dumps(moved_object()), ValueError, EMPTY_TEXT)
+
+
+class SmallAddress:
+    __dlpack_c_exchange_api__ = 5
+
+
+class OddAddress:
+    __dlpack_c_exchange_api__ = 2**40 + 1
+
+
+case("exchange api 5", lambda: tvm_ffi.from_dlpack(SmallAddress()), ValueError, "got 5")
+case("exchange api odd", lambda: tvm_ffi.from_dlpack(OddAddress()), ValueError, "address")
+
+for _graph, _error, _text in (
+    ('{"type":"int"}', KeyError, "node 0 has no key `data`"),
+    ('{"data":1}', KeyError, "node 0 has no key `type`"),
+    ('{"type":"no.such","data":1}', RuntimeError, "node 0: .*Cannot find type `no.such`"),
+    ("5", TypeError, "node 0: Cannot convert"),
+):
+    case(
+        f"graph {_graph}",
+        lambda text=_graph: serialization.from_json_graph_str(
+            f'{{"root_index":0,"nodes":[{text}]}}'
+        ),
+        _error,
+        _text,
+    )
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_bad_input_is_an_exception_and_leaks_nothing(name: str) -> None:
     action, error, match = CASES[name]
@@ -1110,6 +1163,81 @@ def survive_unregistered_names() -> None:
     assert core._raw_type_info(-5) is None
     assert core._lookup_type_attr(10**6, "anything") is None
     assert core._type_index_to_type_info(-1) is None
+
+
+class Emptying:
+    """An index that empties a list."""
+
+    def __init__(self, target: Any, value: int) -> None:
+        self.target = target
+        self.value = value
+
+    def __index__(self) -> int:
+        self.target.clear()
+        return self.value
+
+
+@survivor
+def survive_index_that_shortens_the_list() -> None:
+    changes: list[Callable[[Any], Any]] = [
+        lambda a: a.insert(Emptying(a, 1), 9),
+        lambda a: a.insert(Emptying(a, -3), 9),
+        lambda a: operator.delitem(a, slice(Emptying(a, 1), 3)),
+        lambda a: operator.delitem(a, slice(0, 3, Emptying(a, 2))),
+        lambda a: operator.setitem(a, slice(Emptying(a, 1), 3), [9]),
+        lambda a: operator.setitem(a, slice(Emptying(a, 0), 4, 2), []),
+    ]
+    for change in changes:
+        plain, ours = [0, 1, 2, 3], List([0, 1, 2, 3])
+        change(plain)
+        change(ours)
+        assert list(ours) == plain
+    ours = List([0, 1, 2, 3])
+    for action in (
+        lambda: operator.setitem(ours, Emptying(ours, -1), 9),
+        lambda: operator.delitem(ours, Emptying(ours, 0)),
+    ):
+        with pytest.raises(IndexError):
+            action()
+
+
+@survivor
+def survive_slices_as_list_has_them() -> None:
+    ends = [None, -7, -3, -1, 0, 1, 3, 4, 9]
+    for start in ends:
+        for stop in ends:
+            for step in (None, 1, 2, 3, -1, -2):
+                where = slice(start, stop, step)
+                plain, ours = list(range(5)), List(range(5))
+                count = len(plain[where])
+                if step in (None, 1):
+                    plain[where] = ours[where] = ["a", "b"]
+                else:
+                    plain[where] = ours[where] = list(range(10, 10 + count))
+                assert list(ours) == plain, where
+                del plain[where]
+                del ours[where]
+                assert list(ours) == plain, where
+
+
+@survivor
+def survive_list_that_is_used_after_it_was_emptied() -> None:
+    ours = List(range(20))
+    ours.clear()
+    ours.clear()
+    ours.append(1)
+    ours.insert(5, 2)
+    ours.extend(ours)
+    assert list(ours) == [1, 2, 1, 2]
+
+
+@survivor
+def survive_list_that_shrinks_while_it_is_read_backwards() -> None:
+    ours = List(range(5))
+    backwards = reversed(ours)
+    assert next(backwards) == 4
+    ours[:] = [1]
+    assert list(backwards) == []
 
 
 @pytest.mark.parametrize("name", SURVIVORS)

@@ -24,6 +24,7 @@
 #endif
 
 #include <functional>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,18 +42,22 @@
 #define TVM_FFI_SAFE_CALL_BEGIN() \
   try {                           \
   (void)0
-#define TVM_FFI_SAFE_CALL_END()                                                                \
-  return 0;                                                                                    \
-  }                                                                                            \
-  catch (const ::tvm::ffi::Error& err) {                                                       \
-    ::tvm::ffi::details::SetSafeCallRaised(err);                                               \
-    return -1;                                                                                 \
-  }                                                                                            \
-  catch (const std::exception& ex) {                                                           \
-    ::tvm::ffi::details::SetSafeCallRaised(::tvm::ffi::Error("InternalError", ex.what(), "")); \
-    return -1;                                                                                 \
-  }                                                                                            \
-  TVM_FFI_SAFE_CALL_CATCH_REST_()                                                              \
+#define TVM_FFI_SAFE_CALL_END()                             \
+  return 0;                                                 \
+  }                                                         \
+  catch (const ::tvm::ffi::Error& err) {                    \
+    ::tvm::ffi::details::SetSafeCallRaised(err);            \
+    return -1;                                              \
+  }                                                         \
+  catch (const std::bad_alloc& ex) {                        \
+    TVMFFIErrorSetRaisedFromCStr("MemoryError", ex.what()); \
+    return -1;                                              \
+  }                                                         \
+  catch (const std::exception& ex) {                        \
+    ::tvm::ffi::tether::RaiseInternalError(ex.what());      \
+    return -1;                                              \
+  }                                                         \
+  TVM_FFI_SAFE_CALL_CATCH_REST_()                           \
   TVM_FFI_UNREACHABLE()
 
 // Anything else that was thrown. The unwinding of a thread that is cancelled or ends itself is not
@@ -82,6 +87,18 @@
 
 namespace tvm {
 namespace ffi {
+
+namespace tether {
+// In a handler, from which nothing may be thrown: where there is no memory for this error, the
+// runtime has one ready that says so.
+inline void RaiseInternalError(const char* what) noexcept {
+  try {
+    details::SetSafeCallRaised(Error("InternalError", what, ""));
+  } catch (const std::bad_alloc&) {
+    TVMFFIErrorSetRaisedFromCStr("MemoryError", "std::bad_alloc");
+  }
+}
+}  // namespace tether
 
 class FunctionObj : public Object, public TVMFFIFunctionCell {
  public:

@@ -103,6 +103,8 @@ def _object_setstate(self: Any, state: Mapping[str, str | None]) -> None:
 
 
 def _object_reduce(self: Any) -> tuple[Callable[..., Any], tuple[type], dict[str, str | None]]:
+    if self.__chandle__() == 0:
+        required_function("ffi.ToJSONGraphString")(self, None)  # raises: there is no object
     return (_new_object, (type(self),), self.__getstate__())
 
 

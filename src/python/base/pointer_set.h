@@ -3,13 +3,15 @@
 // what most of its time would go into.
 //
 //   PointerSet<Wrapper> set;
-//   set.Insert(w); set.Contains(w); set.Erase(w);
+//   bool done = set.Insert(w);                    // false: out of memory; nothing throws here
+//   set.Contains(w); set.Erase(w);
 //   set.ForEach([](Wrapper* w) { ... });          // must not change the set
 #ifndef TETHER_PYTHON_POINTER_SET_H_
 #define TETHER_PYTHON_POINTER_SET_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -24,11 +26,12 @@ class PointerSet {
 
   bool Contains(T* p) const { return size_ != 0 && places_[Find(p)] == p; }
 
-  void Insert(T* p) {
-    if ((size_ + 1) * 2 > places_.size()) Rehash(places_.empty() ? 64 : places_.size() * 2);
+  bool Insert(T* p) {
+    if (!Reserve(size_ + 1)) return false;
     T*& place = places_[Find(p)];
     if (place == nullptr) ++size_;
     place = p;
+    return true;
   }
 
   void Erase(T* p) {
@@ -46,10 +49,12 @@ class PointerSet {
     places_[hole] = nullptr;
   }
 
-  void Reserve(size_t n) {
+  // Makes room for n entries.
+  bool Reserve(size_t n) {
+    if (n * 2 <= places_.size()) return true;
     size_t needed = 64;
-    while (needed < (n + 1) * 2) needed *= 2;
-    if (needed > places_.size()) Rehash(needed);
+    while (needed < n * 2) needed *= 2;
+    return Rehash(needed);
   }
 
   void Clear() {
@@ -81,12 +86,18 @@ class PointerSet {
     while (places_[i] != nullptr && places_[i] != p) i = (i + 1) & (places_.size() - 1);
     return i;
   }
-  void Rehash(size_t n) {
-    std::vector<T*> old(n, nullptr);
+  bool Rehash(size_t n) {
+    std::vector<T*> old;
+    try {
+      old.resize(n, nullptr);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
     old.swap(places_);
     for (T* p : old) {
       if (p != nullptr) places_[Find(p)] = p;
     }
+    return true;
   }
 
   std::vector<T*> places_;

@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include <new>
+
 #include "python/base/ref.h"
 #include "python/base/threads.h"
 
@@ -68,7 +70,8 @@ void MakeLeavingCell() {
   PyObject* dict = PyThreadState_GetDict();
   if (dict == nullptr) return;
   ErrorAside pending;
-  auto* cell = new Leaving();
+  auto* cell = new (std::nothrow) Leaving();
+  if (cell == nullptr) return;
   Ref capsule = Ref::Steal(PyCapsule_New(cell, nullptr, AwaitLeavingThread));
   if (!capsule) {
     delete cell;

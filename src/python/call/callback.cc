@@ -3,6 +3,7 @@
 //
 // Shared state: spare_, num_spare_: with the GIL only; without it they stay empty (IsSpare).
 #include "python/call/callback.h"
+#include "python/base/entry.h"
 
 #include "python/base/python_api.h"
 #include "python/convert/errors.h"
@@ -97,8 +98,15 @@ class PyCallback : public ffi::FunctionObj {
   // Both: false with a Python error set.
   TVM_FFI_NO_INLINE bool InvokeOnHeap(const TVMFFIAny* args, int32_t num_args,
                                       TVMFFIAny* result) const {
-    std::vector<PyObject*> stack(static_cast<size_t>(num_args) + 1);
-    return InvokeOn(stack.data() + 1, args, num_args, result);
+    auto* stack = static_cast<PyObject**>(
+        PyMem_Malloc((static_cast<size_t>(num_args) + 1) * sizeof(PyObject*)));
+    if (stack == nullptr) {
+      PyErr_NoMemory();
+      return false;
+    }
+    bool done = InvokeOn(stack + 1, args, num_args, result);
+    PyMem_Free(stack);
+    return done;
   }
   TVM_FFI_INLINE bool InvokeOn(PyObject** stack, const TVMFFIAny* args, int32_t num_args,
                                TVMFFIAny* result) const {
@@ -139,15 +147,19 @@ class PyCallback : public ffi::FunctionObj {
     return done;
   }
 
+  static PyObject* ToFramework(const TVMFFIAny& arg, const DLPackExchangeAPI* api) {
+    if (arg.type_index != TypeIndex::kTVMFFITensor) return FromBorrowedAny(arg, api);
+    Engine::AddStrong(arg.v_obj);
+    return FromTensorStrict(arg.v_obj, api);
+  }
+
   PyObject* ToPython(const TVMFFIAny& arg) const {
     if (TVM_FFI_PREDICT_TRUE(api_ == nullptr)) return FromBorrowedAny(arg);
-    if (arg.type_index != TypeIndex::kTVMFFITensor) return FromBorrowedAny(arg, api_);
-    Engine::AddStrong(arg.v_obj);
-    return FromTensorStrict(arg.v_obj, api_);
+    return Entry<ToFramework>(arg, api_);
   }
 
   TVM_FFI_INLINE static bool StoreResult(PyObject* value, TVMFFIAny* result) {
-    if (!IsPlainWrapper(value)) return StoreAnyResult(value, result);
+    if (!IsPlainWrapper(value)) return Entry<StoreAnyResult>(value, result);
     TVMFFIObject* h = HoldHandle(AsWrapper(value));
     if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
     tie::StoreObject(h, result);
@@ -228,9 +240,9 @@ PyObject* ConvertToFunc(PyObject*, PyObject* args) {
   return WrapCallable(callable, api);
 }
 
-PyMethodDef callback_functions[] = {
-    {"_convert_to_ffi_func", ConvertToFunc, METH_VARARGS, "A Function around a Python callable."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef callback_functions[] = {{"_convert_to_ffi_func", Entry<ConvertToFunc>, METH_VARARGS,
+                                     "A Function around a Python callable."},
+                                    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/function.h"
 #include "python/convert/convert.h"
@@ -168,12 +169,12 @@ PyObject* SetConstructor(PyObject*, PyObject* args) {
     Constructors()[type] = made;
     RecentOf(type).store(nullptr, std::memory_order_release);
   }
-  if (EnableVectorcall(type)) type->tp_vectorcall = Construct;
+  if (EnableVectorcall(type)) type->tp_vectorcall = Entry<Construct>;
   Py_RETURN_NONE;
 }
 
 PyMethodDef constructor_functions[] = {
-    {"_set_constructor", SetConstructor, METH_VARARGS,
+    {"_set_constructor", Entry<SetConstructor>, METH_VARARGS,
      "Let calls of a class skip an __init__ that only forwards to an FFI function."},
     {nullptr, nullptr, 0, nullptr}};
 

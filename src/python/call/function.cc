@@ -4,6 +4,7 @@
 // Shared state: release_gil_default: set at import, constant afterwards. release_gil of a function
 // is a plain flag that any thread may set (FunctionWrapper).
 #include "python/call/function.h"
+#include "python/base/entry.h"
 
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/memory.h>
@@ -243,20 +244,16 @@ PyObject* FromMLIR(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyCFunction AsCFunction(PyCFunctionWithKeywords f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 PyMethodDef function_methods[] = {
-    {"__from_extern_c__", AsCFunction(FromExternC), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+    {"__from_extern_c__", EntryOfAnyKind<FromExternC>(), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "A function from the address of a C function of the safe-call convention."},
-    {"__from_mlir_packed_safe_call__", AsCFunction(FromMLIR),
+    {"__from_mlir_packed_safe_call__", EntryOfAnyKind<FromMLIR>(),
      METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "A function from the address of a C function of MLIR's packed convention."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef function_getset[] = {
-    {"release_gil", GetReleaseGil, SetReleaseGil,
+    {"release_gil", Entry<GetReleaseGil>, Entry<SetReleaseGil>,
      "Whether other Python threads run during a call; turn it off for short functions.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -284,7 +281,7 @@ PyType_Spec function_spec = {"tvm_ffi.core.Function", sizeof(FunctionWrapper), 0
 }  // namespace
 
 void InitFunctionWrapper(FunctionWrapper* w) {
-  w->vectorcall = Vectorcall;
+  w->vectorcall = Entry<Vectorcall>;
   w->release_gil = release_gil_default;
 }
 

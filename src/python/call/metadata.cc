@@ -3,6 +3,7 @@
 //
 // Shared state: get_metadata (WrapGlobal): set on first use, constant afterwards.
 #include "python/call/metadata.h"
+#include "python/base/entry.h"
 
 #include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/function.h>
@@ -135,8 +136,8 @@ PyObject* RegisterGlobalFunc(PyObject*, PyObject* args) {
 }
 
 PyMethodDef global_functions[] = {
-    {"_get_global_func", GetGlobalFunc, METH_VARARGS, nullptr},
-    {"_register_global_func", RegisterGlobalFunc, METH_VARARGS, nullptr},
+    {"_get_global_func", Entry<GetGlobalFunc>, METH_VARARGS, nullptr},
+    {"_register_global_func", Entry<RegisterGlobalFunc>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

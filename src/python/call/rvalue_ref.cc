@@ -2,6 +2,7 @@
 // ObjectRValueRef: an argument whose object the callee may take over.
 //
 // Shared state: none.
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/function.h"
 
@@ -46,7 +47,7 @@ PyMemberDef rvalue_members[] = {
 
 PyType_Slot rvalue_slots[] = {
     {Py_tp_doc, const_cast<char*>("An argument whose object the callee may take over.")},
-    {Py_tp_init, reinterpret_cast<void*>(InitRValueRef)},
+    {Py_tp_init, Slot<InitRValueRef>()},
     {Py_tp_traverse, reinterpret_cast<void*>(TraverseRValueRef)},
     {Py_tp_clear, reinterpret_cast<void*>(ClearRValueRef)},
     {Py_tp_dealloc, reinterpret_cast<void*>(DeallocRValueRef)},

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
@@ -123,21 +124,22 @@ PyObject* ReduceError(PyObject* self, PyObject*) {
 }
 
 PyMethodDef error_methods[] = {
-    {"update_backtrace", UpdateBacktrace, METH_O, "Replace the backtrace text."},
-    {"py_error", PyErrorOf, METH_NOARGS, "The Python exception for this error, not yet raised."},
-    {"__reduce__", ReduceError, METH_NOARGS, "Kind, message and backtrace."},
+    {"update_backtrace", Entry<UpdateBacktrace>, METH_O, "Replace the backtrace text."},
+    {"py_error", Entry<PyErrorOf>, METH_NOARGS,
+     "The Python exception for this error, not yet raised."},
+    {"__reduce__", Entry<ReduceError>, METH_NOARGS, "Kind, message and backtrace."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef error_getset[] = {
-    {"kind", GetKind, nullptr, "Name of the kind of error, such as ValueError.", nullptr},
-    {"message", GetMessage, nullptr, "What went wrong.", nullptr},
-    {"backtrace", GetBacktrace, nullptr, "Frames, most recent call first.", nullptr},
-    {"extra_context", GetExtraContext, nullptr, "An object attached to the error, or None.",
+    {"kind", Entry<GetKind>, nullptr, "Name of the kind of error, such as ValueError.", nullptr},
+    {"message", Entry<GetMessage>, nullptr, "What went wrong.", nullptr},
+    {"backtrace", Entry<GetBacktrace>, nullptr, "Frames, most recent call first.", nullptr},
+    {"extra_context", Entry<GetExtraContext>, nullptr, "An object attached to the error, or None.",
      nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyType_Slot error_slots[] = {{Py_tp_doc, const_cast<char*>("An error as it crosses languages.")},
-                             {Py_tp_init, reinterpret_cast<void*>(InitError)},
+                             {Py_tp_init, Slot<InitError>()},
                              {Py_tp_methods, error_methods},
                              {Py_tp_getset, error_getset},
                              {0, nullptr}};
@@ -361,14 +363,18 @@ class RaisedException : public ffi::ErrorObj {
   static void Update(TVMFFIObjectHandle handle, const TVMFFIByteArray* text, int32_t mode) {
     auto* self = static_cast<RaisedException*>(static_cast<ffi::Object*>(handle));
     std::string_view addition(text->data, text->size);
-    if (mode == kTVMFFIBacktraceUpdateModeAppend) {
-      self->backtrace_.append(addition);
-    } else {
-      std::string_view own = std::string_view(self->backtrace_).substr(0, self->num_own_);
-      // Text of somebody else's says nothing about the frames that the exception lacks.
-      bool goes_on = addition.substr(0, own.size()) == own;
-      if (!goes_on) self->num_own_ = addition.size();
-      self->backtrace_ = std::string(addition);
+    try {
+      if (mode == kTVMFFIBacktraceUpdateModeAppend) {
+        self->backtrace_.append(addition);
+      } else {
+        std::string replaced(addition);
+        std::string_view own = std::string_view(self->backtrace_).substr(0, self->num_own_);
+        // Text of somebody else's says nothing about the frames that the exception lacks.
+        bool goes_on = addition.substr(0, own.size()) == own;
+        if (!goes_on) self->num_own_ = addition.size();
+        self->backtrace_ = std::move(replaced);
+      }
+    } catch (const std::bad_alloc&) {  // the error is the same without these frames
     }
     self->backtrace = tie::AsBytes(self->backtrace_);
   }
@@ -453,8 +459,12 @@ void Depart(const ffi::ObjectPtr<RaisedException>& error) {
   Ref frame = CurrentFrame();
   // A thread of C++ has no caller to show them to.
   if (!frame) return error->LetFramesGo();
-  departures.push_back({error.get(), ffi::WeakObjectPtr<RaisedException>(error), frame.get()});
-  any_departed = true;
+  try {
+    departures.push_back({error.get(), ffi::WeakObjectPtr<RaisedException>(error), frame.get()});
+    any_departed = true;
+  } catch (const std::bad_alloc&) {
+    error->LetFramesGo();
+  }
 }
 
 // Errors that arrived in Python while C++ keeps them. Python frees no frame of an exception that is
@@ -482,8 +492,8 @@ PyObject* ConvertToError(PyObject*, PyObject* exc) {
 }
 
 PyMethodDef error_functions[] = {
-    {"_convert_to_ffi_error", ConvertToError, METH_O, "The FFI error for an exception."},
-    {"_traceback_text", TracebackText, METH_O, "Frames as text, most recent call first."},
+    {"_convert_to_ffi_error", Entry<ConvertToError>, METH_O, "The FFI error for an exception."},
+    {"_traceback_text", Entry<TracebackText>, METH_O, "Frames as text, most recent call first."},
     {nullptr, nullptr, 0, nullptr}};
 
 // Brings the error attached to the exception up to date, or attaches one. An exception without it
@@ -654,6 +664,9 @@ void RaiseToCaller() {
       TVMFFIErrorSetRaised(error.get());
       return;
     }
+  } catch (const std::bad_alloc&) {
+    PyErr_Clear();
+    return TVMFFIErrorSetRaisedFromCStr("MemoryError", "");
   } catch (const std::exception&) {
   }
   PyErr_Clear();

@@ -11,6 +11,7 @@
 // Shared state: known_fields: with the GIL only; without it nothing here is installed. An entry is
 // right while its class has the version that is written in it.
 #include "python/data/attribute_cache.h"
+#include "python/base/entry.h"
 
 #include <cstring>
 
@@ -129,8 +130,9 @@ PyObject* UseGeneralSetAttr(PyObject*, PyObject* arg) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef cache_functions[] = {{"_use_general_setattr", UseGeneralSetAttr, METH_O, nullptr},
-                                 {nullptr, nullptr, 0, nullptr}};
+PyMethodDef cache_functions[] = {
+    {"_use_general_setattr", Entry<UseGeneralSetAttr>, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -6,6 +6,11 @@
 #include <tvm/ffi/container/list.h>
 #include <tvm/ffi/container/map.h>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
@@ -81,7 +86,7 @@ PyObject* SeqSlice(PyObject* self, PyObject* slice) {
   return list.release();
 }
 
-PyObject* SeqAt(PyObject* self, Py_ssize_t index) {
+TVM_FFI_INLINE PyObject* SeqAt(PyObject* self, Py_ssize_t index) {
   CriticalSection section(self);
   TVMFFISeqCell* seq = UseSeq(self);
   if (seq == nullptr) return nullptr;
@@ -163,10 +168,11 @@ void SeqIterDealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyMethodDef seq_iterator_methods[] = {{"__length_hint__", SeqIterLengthHint, METH_NOARGS, nullptr},
-                                      {nullptr, nullptr, 0, nullptr}};
+PyMethodDef seq_iterator_methods[] = {
+    {"__length_hint__", Entry<SeqIterLengthHint>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 PyType_Slot seq_iterator_slots[] = {{Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
-                                    {Py_tp_iternext, reinterpret_cast<void*>(SeqIterNext)},
+                                    {Py_tp_iternext, Slot<SeqIterNext>()},
                                     {Py_tp_traverse, reinterpret_cast<void*>(SeqIterTraverse)},
                                     {Py_tp_dealloc, reinterpret_cast<void*>(SeqIterDealloc)},
                                     {Py_tp_methods, seq_iterator_methods},
@@ -222,29 +228,146 @@ int ListAssignItem(PyObject* self, Py_ssize_t index, PyObject* value) {
   return done ? 0 : -1;
 }
 
+// As `list` does it: an index may be user code, which may change the list, so all of them are read
+// before the length is. From there to the change nothing else can happen.
+
+// False with an error set.
+bool ReadIndex(PyObject* arg, Py_ssize_t* index) {
+  if (!PyIndex_Check(arg)) {
+    PyErr_Format(PyExc_TypeError, "indices must be integers or slices, not %s",
+                 Py_TYPE(arg)->tp_name);
+    return false;
+  }
+  *index = PyNumber_AsSsize_t(arg, PyExc_IndexError);
+  return *index != -1 || !PyErr_Occurred();
+}
+
 PyObject* ListSetIndex(PyObject* self, PyObject* args) {
   Py_ssize_t index;
-  PyObject* value;
-  if (!PyArg_ParseTuple(args, "nO", &index, &value)) return nullptr;
-  if (ListAssignItem(self, index, value) < 0) return nullptr;
+  PyObject *position, *value;
+  if (!PyArg_ParseTuple(args, "OO", &position, &value)) return nullptr;
+  if (!ReadIndex(position, &index) || ListAssignItem(self, index, value) < 0) return nullptr;
   Py_RETURN_NONE;
 }
 
 PyObject* ListDelIndex(PyObject* self, PyObject* arg) {
-  Py_ssize_t index = PyNumber_AsSsize_t(arg, PyExc_IndexError);
-  if (index == -1 && PyErr_Occurred()) return nullptr;
-  if (ListAssignItem(self, index, nullptr) < 0) return nullptr;
+  Py_ssize_t index;
+  if (!ReadIndex(arg, &index) || ListAssignItem(self, index, nullptr) < 0) return nullptr;
   Py_RETURN_NONE;
 }
 
-// In one step, so that no other thread comes between the look and the change.
-PyObject* ListPopIndex(PyObject* self, PyObject* arg) {
-  if (!PyIndex_Check(arg)) {
-    return PyErr_Format(PyExc_TypeError, "indices must be integers or slices, not %s",
-                        Py_TYPE(arg)->tp_name);
-  }
-  Py_ssize_t index = PyNumber_AsSsize_t(arg, PyExc_IndexError);
+PyObject* ListInsert(PyObject* self, PyObject* args) {
+  PyObject *position, *value;
+  if (!PyArg_ParseTuple(args, "OO:insert", &position, &value)) return nullptr;
+  Py_ssize_t index = PyNumber_AsSsize_t(position, nullptr);  // clipped, as far as it is a number
   if (index == -1 && PyErr_Occurred()) return nullptr;
+  return Guarded([&]() -> PyObject* {
+    ffi::List<ffi::Any> list(ffi::UnsafeInit{});
+    ffi::Any converted;
+    if (!ToOwnedAny(value, &converted)) return nullptr;
+    CriticalSection section(self);
+    if (!UseList(self, &list)) return nullptr;
+    auto size = static_cast<Py_ssize_t>(list.size());
+    Py_ssize_t at = index < 0 ? std::max<Py_ssize_t>(index + size, 0) : std::min(index, size);
+    list.insert(list.begin() + at, converted);
+    Py_RETURN_NONE;
+  });
+}
+
+// The cells of a list, in its critical section.
+TVMFFIAny* CellsOf(TVMFFISeqCell* seq) { return static_cast<TVMFFIAny*>(seq->data); }
+
+// What is removed is dropped last: that may run user code.
+PyObject* ListDelSlice(PyObject* self, PyObject* slice) {
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return nullptr;
+  return Guarded([&]() -> PyObject* {
+    ffi::List<ffi::Any> list(ffi::UnsafeInit{});
+    std::vector<ffi::Any> removed;
+    CriticalSection section(self);
+    if (!UseList(self, &list)) return nullptr;
+    TVMFFISeqCell* seq = UseSeq(self);
+    auto size = static_cast<Py_ssize_t>(seq->size);
+    Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
+    if (count <= 0) Py_RETURN_NONE;
+    if (step < 0) {
+      start += (count - 1) * step;
+      step = -step;
+    }
+    removed.reserve(static_cast<size_t>(count));
+    TVMFFIAny* cells = CellsOf(seq);
+    Py_ssize_t kept = start;
+    for (Py_ssize_t i = start; i < size; ++i) {
+      bool goes = (i - start) % step == 0 && (i - start) / step < count;
+      if (goes) {
+        removed.push_back(ffi::details::AnyUnsafe::MoveTVMFFIAnyToAny(&cells[i]));
+      } else {
+        cells[kept++] = cells[i];
+      }
+    }
+    seq->size = kept;
+    Py_RETURN_NONE;
+  });
+}
+
+// `items` is a list that nobody else has.
+PyObject* ListSetSlice(PyObject* self, PyObject* args) {
+  PyObject *slice, *items;
+  if (!PyArg_ParseTuple(args, "O!O!", &PySlice_Type, &slice, types.list, &items)) return nullptr;
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return nullptr;
+  return Guarded([&]() -> PyObject* {
+    static const auto* replace =
+        new ffi::Function(ffi::Function::GetGlobalRequired("ffi.ListReplaceSlice"));
+    ffi::List<ffi::Any> list(ffi::UnsafeInit{}), values(ffi::UnsafeInit{});
+    CriticalSection section(self);
+    if (!UseList(self, &list) || !UseList(items, &values)) return nullptr;
+    TVMFFISeqCell* seq = UseSeq(self);
+    Py_ssize_t count =
+        PySlice_AdjustIndices(static_cast<Py_ssize_t>(seq->size), &start, &stop, step);
+    if (step == 1) {
+      (*replace)(list, start, std::max(start, stop), values);
+      Py_RETURN_NONE;
+    }
+    auto size = static_cast<Py_ssize_t>(values.size());
+    if (size != count) {
+      return PyErr_Format(PyExc_ValueError,
+                          "attempt to assign sequence of size %zd to extended slice of size %zd",
+                          size, count);
+    }
+    // The old values leave with `items`.
+    TVMFFIAny* given = CellsOf(UseSeq(items));
+    for (Py_ssize_t i = 0; i < count; ++i) std::swap(CellsOf(seq)[start + i * step], given[i]);
+    Py_RETURN_NONE;
+  });
+}
+
+// Needs no memory: the list lets go of its storage as a whole.
+PyObject* ListClear(PyObject* self, PyObject*) {
+  return Guarded([&]() -> PyObject* {
+    ffi::List<ffi::Any> list(ffi::UnsafeInit{});
+    TVMFFISeqCell taken{};
+    {
+      CriticalSection section(self);
+      if (!UseList(self, &list)) return nullptr;
+      TVMFFISeqCell* seq = UseSeq(self);
+      if (seq->data_deleter != nullptr) {
+        taken = *seq;
+        *seq = TVMFFISeqCell{nullptr, 0, 0, taken.data_deleter};  // the kind of storage stays
+      } else {
+        list.clear();
+      }
+    }
+    auto* cells = static_cast<ffi::Any*>(taken.data);
+    while (taken.size > 0) cells[--taken.size].~Any();
+    if (taken.data_deleter != nullptr) taken.data_deleter(taken.data);
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* ListPopIndex(PyObject* self, PyObject* arg) {
+  Py_ssize_t index;
+  if (!ReadIndex(arg, &index)) return nullptr;
   return Guarded([&]() -> PyObject* {
     ffi::List<ffi::Any> list(ffi::UnsafeInit{});
     ffi::Any item;
@@ -421,7 +544,7 @@ void MapIterDealloc(PyObject* self) {
 }
 
 PyType_Slot map_iterator_slots[] = {{Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
-                                    {Py_tp_iternext, reinterpret_cast<void*>(MapIterNext)},
+                                    {Py_tp_iternext, Slot<MapIterNext>()},
                                     {Py_tp_dealloc, reinterpret_cast<void*>(MapIterDealloc)},
                                     {0, nullptr}};
 PyType_Spec map_iterator_spec = {"tvm_ffi.core._MapIterator", sizeof(MapIterator), 0,
@@ -520,42 +643,44 @@ PyObject* ListFill(PyObject* self, PyObject* items) { return SeqFill(self, items
 PyType_Slot container_slots[] = {{Py_tp_doc, const_cast<char*>("Base of the container wrappers.")},
                                  {0, nullptr}};
 
-PyMethodDef array_methods[] = {{"_fill", ArrayFill, METH_O, nullptr},
+PyMethodDef array_methods[] = {{"_fill", Entry<ArrayFill>, METH_O, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
-PyMethodDef list_methods[] = {{"_fill", ListFill, METH_O, nullptr},
-                              {"append", ListAppend, METH_O, "Append an element."},
-                              {"_set_index", ListSetIndex, METH_VARARGS, nullptr},
-                              {"_del_index", ListDelIndex, METH_O, nullptr},
-                              {"_pop_index", ListPopIndex, METH_O, nullptr},
-                              {nullptr, nullptr, 0, nullptr}};
+PyMethodDef list_methods[] = {
+    {"_fill", Entry<ListFill>, METH_O, nullptr},
+    {"append", Entry<ListAppend>, METH_O, "Append an element."},
+    {"insert", Entry<ListInsert>, METH_VARARGS,
+     "Insert before a position; positions beyond the ends mean the ends."},
+    {"clear", Entry<ListClear>, METH_NOARGS, "Remove all elements."},
+    {"_set_slice", Entry<ListSetSlice>, METH_VARARGS, nullptr},
+    {"_del_slice", Entry<ListDelSlice>, METH_O, nullptr},
+    {"_set_index", Entry<ListSetIndex>, METH_VARARGS, nullptr},
+    {"_del_index", Entry<ListDelIndex>, METH_O, nullptr},
+    {"_pop_index", Entry<ListPopIndex>, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 PyMethodDef map_methods[] = {
-    {"_get_or", MapGetOr, METH_VARARGS, "The value of a key, or a default."},
-    {"_keys_iter", MapKeysIter, METH_NOARGS, nullptr},
-    {"_values_iter", MapValuesIter, METH_NOARGS, nullptr},
-    {"_items_iter", MapItemsIter, METH_NOARGS, nullptr},
-    {"_pop", DictPop, METH_VARARGS, "For Dict only."},
+    {"_get_or", Entry<MapGetOr>, METH_VARARGS, "The value of a key, or a default."},
+    {"_keys_iter", Entry<MapKeysIter>, METH_NOARGS, nullptr},
+    {"_values_iter", Entry<MapValuesIter>, METH_NOARGS, nullptr},
+    {"_items_iter", Entry<MapItemsIter>, METH_NOARGS, nullptr},
+    {"_pop", Entry<DictPop>, METH_VARARGS, "For Dict only."},
     {nullptr, nullptr, 0, nullptr}};
 
-#define TETHER_SEQ_SLOTS                                          \
-  {Py_sq_length, reinterpret_cast<void*>(SeqLength)},             \
-      {Py_sq_item, reinterpret_cast<void*>(SeqItem)},             \
-      {Py_mp_length, reinterpret_cast<void*>(SeqLength)},         \
-      {Py_mp_subscript, reinterpret_cast<void*>(SeqSubscript)}, { \
-    Py_tp_iter, reinterpret_cast<void*>(SeqIter)                  \
+#define TETHER_SEQ_SLOTS                                                            \
+  {Py_sq_length, Slot<SeqLength>()}, {Py_sq_item, Slot<SeqItem>()},                 \
+      {Py_mp_length, Slot<SeqLength>()}, {Py_mp_subscript, Slot<SeqSubscript>()}, { \
+    Py_tp_iter, Slot<SeqIter>()                                                     \
   }
-#define TETHER_MAP_SLOTS                                        \
-  {Py_mp_length, reinterpret_cast<void*>(MapLength)},           \
-      {Py_mp_subscript, reinterpret_cast<void*>(MapSubscript)}, \
-      {Py_sq_contains, reinterpret_cast<void*>(MapContains)},   \
-      {Py_tp_iter, reinterpret_cast<void*>(MapIter)}, {         \
-    Py_tp_methods, map_methods                                  \
+#define TETHER_MAP_SLOTS                                                      \
+  {Py_mp_length, Slot<MapLength>()}, {Py_mp_subscript, Slot<MapSubscript>()}, \
+      {Py_sq_contains, Slot<MapContains>()}, {Py_tp_iter, Slot<MapIter>()}, { \
+    Py_tp_methods, map_methods                                                \
   }
 
 PyType_Slot array_slots[] = {TETHER_SEQ_SLOTS, {Py_tp_methods, array_methods}, {0, nullptr}};
 PyType_Slot list_slots[] = {TETHER_SEQ_SLOTS, {Py_tp_methods, list_methods}, {0, nullptr}};
 PyType_Slot map_slots[] = {TETHER_MAP_SLOTS, {0, nullptr}};
 PyType_Slot dict_slots[] = {
-    TETHER_MAP_SLOTS, {Py_mp_ass_subscript, reinterpret_cast<void*>(DictAssign)}, {0, nullptr}};
+    TETHER_MAP_SLOTS, {Py_mp_ass_subscript, Slot<DictAssign>()}, {0, nullptr}};
 
 constexpr unsigned int kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
 PyType_Spec container_spec = {"tvm_ffi.core.CContainerBase", sizeof(Wrapper), 0, kFlags,

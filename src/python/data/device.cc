@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
@@ -286,14 +287,15 @@ PyObject* EnvGetCurrentStream(PyObject*, PyObject* args) {
 }
 
 PyMethodDef device_methods[] = {
-    {"dlpack_device_type", GetDLPackDeviceType, METH_NOARGS, "The device type as DLPack's number."},
-    {"__device_type_name__", GetDeviceTypeName, METH_NOARGS, "The device type as text."},
-    {"__reduce__", ReduceDevice, METH_NOARGS, nullptr},
+    {"dlpack_device_type", Entry<GetDLPackDeviceType>, METH_NOARGS,
+     "The device type as DLPack's number."},
+    {"__device_type_name__", Entry<GetDeviceTypeName>, METH_NOARGS, "The device type as text."},
+    {"__reduce__", Entry<ReduceDevice>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef device_getset[] = {
-    {"type", GetDeviceType, nullptr, "The device type as text, such as 'cuda'.", nullptr},
-    {"index", GetDeviceIndex, nullptr, "Which of the devices of this type.", nullptr},
+    {"type", Entry<GetDeviceType>, nullptr, "The device type as text, such as 'cuda'.", nullptr},
+    {"index", Entry<GetDeviceIndex>, nullptr, "Which of the devices of this type.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyType_Slot device_slots[] = {
@@ -304,13 +306,13 @@ PyType_Slot device_slots[] = {
                        "device(type='cuda', index=1)\n"
                        ">>> Device(\"cuda\", 1) == Device(\"cuda:1\"), str(Device(\"cpu\"))\n"
                        "(True, 'cpu:0')\n")},
-    {Py_tp_new, reinterpret_cast<void*>(NewDevice)},
-    {Py_tp_init, reinterpret_cast<void*>(InitDeviceObject)},
+    {Py_tp_new, Slot<NewDevice>()},
+    {Py_tp_init, Slot<InitDeviceObject>()},
     {Py_tp_dealloc, reinterpret_cast<void*>(DeallocDevice)},
-    {Py_tp_repr, reinterpret_cast<void*>(ReprDevice)},
-    {Py_tp_str, reinterpret_cast<void*>(StrDevice)},
-    {Py_tp_hash, reinterpret_cast<void*>(HashDevice)},
-    {Py_tp_richcompare, reinterpret_cast<void*>(CompareDevice)},
+    {Py_tp_repr, Slot<ReprDevice>()},
+    {Py_tp_str, Slot<StrDevice>()},
+    {Py_tp_hash, Slot<HashDevice>()},
+    {Py_tp_richcompare, Slot<CompareDevice>()},
     {Py_tp_methods, device_methods},
     {Py_tp_getset, device_getset},
     {0, nullptr}};
@@ -319,13 +321,13 @@ PyType_Spec device_spec = {"tvm_ffi.core.Device", sizeof(DeviceObject), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, device_slots};
 
 PyMethodDef device_functions[] = {
-    {"_create_device_from_tuple", CreateDeviceFromTuple, METH_VARARGS,
+    {"_create_device_from_tuple", Entry<CreateDeviceFromTuple>, METH_VARARGS,
      "A device of the given class from its two numbers."},
-    {"_set_class_device", SetClassDevice, METH_O,
+    {"_set_class_device", Entry<SetClassDevice>, METH_O,
      "Choose the class of devices that come from C++."},
-    {"_env_set_current_stream", EnvSetCurrentStream, METH_VARARGS,
+    {"_env_set_current_stream", Entry<EnvSetCurrentStream>, METH_VARARGS,
      "Make a stream current on a device, in this thread; returns the one before."},
-    {"_env_get_current_stream", EnvGetCurrentStream, METH_VARARGS,
+    {"_env_get_current_stream", Entry<EnvGetCurrentStream>, METH_VARARGS,
      "The stream that is current on a device, in this thread; 0 when there is none."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -3,6 +3,7 @@
 #include <tvm/ffi/dtype.h>
 #include <tvm/ffi/string.h>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
@@ -151,14 +152,16 @@ PyObject* CreateDataTypeFromTuple(PyObject*, PyObject* args) {
   return MakeDataType(reinterpret_cast<PyTypeObject*>(cls), dtype);
 }
 
-PyMethodDef data_type_methods[] = {{"__reduce__", ReduceDataType, METH_NOARGS, nullptr},
+PyMethodDef data_type_methods[] = {{"__reduce__", Entry<ReduceDataType>, METH_NOARGS, nullptr},
                                    {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef data_type_getset[] = {
-    {"type_code", GetTypeCode, nullptr, "The kind of number, as DLPack numbers them.", nullptr},
-    {"bits", GetBits, nullptr, "Bits of one number.", nullptr},
-    {"lanes", GetLanes, nullptr, "Numbers per element; negative for scalable vectors.", nullptr},
-    {"itemsize", GetItemSize, nullptr, "Bytes of one element, rounded up.", nullptr},
+    {"type_code", Entry<GetTypeCode>, nullptr, "The kind of number, as DLPack numbers them.",
+     nullptr},
+    {"bits", Entry<GetBits>, nullptr, "Bits of one number.", nullptr},
+    {"lanes", Entry<GetLanes>, nullptr, "Numbers per element; negative for scalable vectors.",
+     nullptr},
+    {"itemsize", Entry<GetItemSize>, nullptr, "Bytes of one element, rounded up.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyType_Slot data_type_slots[] = {
@@ -167,13 +170,13 @@ PyType_Slot data_type_slots[] = {
                                   ">>> x = DataType(\"f32x4\")\n"
                                   ">>> x.type_code, x.bits, x.lanes, x.itemsize, str(x)\n"
                                   "(2, 32, 4, 16, 'float32x4')\n")},
-    {Py_tp_new, reinterpret_cast<void*>(NewDataType)},
-    {Py_tp_init, reinterpret_cast<void*>(InitDataTypeObject)},
+    {Py_tp_new, Slot<NewDataType>()},
+    {Py_tp_init, Slot<InitDataTypeObject>()},
     {Py_tp_dealloc, reinterpret_cast<void*>(DeallocDataType)},
-    {Py_tp_repr, reinterpret_cast<void*>(ReprDataType)},
-    {Py_tp_str, reinterpret_cast<void*>(StrDataType)},
-    {Py_tp_hash, reinterpret_cast<void*>(HashDataType)},
-    {Py_tp_richcompare, reinterpret_cast<void*>(CompareDataType)},
+    {Py_tp_repr, Slot<ReprDataType>()},
+    {Py_tp_str, Slot<StrDataType>()},
+    {Py_tp_hash, Slot<HashDataType>()},
+    {Py_tp_richcompare, Slot<CompareDataType>()},
     {Py_tp_methods, data_type_methods},
     {Py_tp_getset, data_type_getset},
     {0, nullptr}};
@@ -213,7 +216,8 @@ TVM_FFI_NO_INLINE PyObject* AddDType(DTypeTable* table, std::atomic<DTypeTable::
                                      DLDataType dtype) {
   Ref made = MakeDType(table->cls, dtype);
   if (!made) return nullptr;
-  auto* entry = new DTypeTable::Entry{KeyOf(dtype), made.get()};
+  auto* entry = new (std::nothrow) DTypeTable::Entry{KeyOf(dtype), made.get()};
+  if (entry == nullptr) return made.release();
   DTypeTable::Entry* none = nullptr;
   // A place that is taken stays so; the rare types that share it are made anew each time.
   if (place->compare_exchange_strong(none, entry)) {
@@ -264,10 +268,10 @@ PyObject* ParseDataType(PyObject*, PyObject* text) {
 }
 
 PyMethodDef data_type_functions[] = {
-    {"_parse_data_type", ParseDataType, METH_O, "As DataType(text), quicker."},
-    {"_create_cdtype_from_tuple", CreateDataTypeFromTuple, METH_VARARGS,
+    {"_parse_data_type", Entry<ParseDataType>, METH_O, "As DataType(text), quicker."},
+    {"_create_cdtype_from_tuple", Entry<CreateDataTypeFromTuple>, METH_VARARGS,
      "A data type of the given class from its three numbers."},
-    {"_set_class_dtype", SetClassDType, METH_O,
+    {"_set_class_dtype", Entry<SetClassDType>, METH_O,
      "Choose the class of data types that come from C++."},
     {nullptr, nullptr, 0, nullptr}};
 

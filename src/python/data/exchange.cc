@@ -6,6 +6,7 @@
 //
 // Shared state: from_dlpack_keywords: set at import, constant afterwards.
 #include "python/data/exchange.h"
+#include "python/base/entry.h"
 
 #include <tvm/ffi/container/tensor.h>
 
@@ -78,8 +79,7 @@ PyObject* FromDLPack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObjec
 }
 
 PyMethodDef dlpack_functions[] = {
-    {"from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(FromDLPack)),
-     METH_FASTCALL | METH_KEYWORDS,
+    {"from_dlpack", EntryOfAnyKind<FromDLPack>(), METH_FASTCALL | METH_KEYWORDS,
      "from_dlpack($module, ext_tensor, *, require_alignment=0, require_contiguous=False)\n--\n\n"
      "Make a Tensor that shares the memory of another library's tensor or of a DLPack capsule.\n\n"
      ">>> import numpy, tvm_ffi\n"

@@ -111,6 +111,14 @@ const DLPackExchangeAPI* ParseExchangeAPI(PyObject* attribute) {
   } else if (PyLong_Check(attribute)) {
     address = PyLong_AsVoidPtr(attribute);
     PyErr_Clear();
+    // Nothing is in the first page, and the structure begins with a pointer's alignment.
+    auto number = reinterpret_cast<uintptr_t>(address);
+    if (number < 4096 || number % alignof(DLPackExchangeAPI) != 0) {
+      PyErr_Format(PyExc_ValueError,
+                   "Expect a dlpack_exchange_api field: a capsule or an address, got %R",
+                   attribute);
+      return nullptr;
+    }
   }
   const auto* api = static_cast<const DLPackExchangeAPI*>(address);
   if (api == nullptr) {

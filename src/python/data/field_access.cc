@@ -4,6 +4,7 @@
 // Shared state: none of its own. The memory of an object is read and written in the critical
 // section of its wrapper, or with the GIL.
 #include "python/data/field_access.h"
+#include "python/base/entry.h"
 
 #include "python/base/python_api.h"
 #include "python/wrap/class_watch.h"
@@ -189,7 +190,7 @@ int WriteField(const Field& field, PyObject* obj, PyObject* value) {
                  field.type_key.c_str());
     return -1;
   }
-  return WriteBySetter(field, obj, value);
+  return Entry<WriteBySetter>(field, obj, value);  // the conversion may throw
 }
 
 }  // namespace tether_py

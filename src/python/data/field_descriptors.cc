@@ -3,6 +3,7 @@
 //
 // Shared state: none of its own. The descriptors change only while they are initialised or cleared.
 #include "python/data/field_descriptors.h"
+#include "python/base/entry.h"
 
 #include "python/base/python_api.h"
 #include "python/data/attribute_cache.h"
@@ -67,22 +68,21 @@ int SetDoc(PyObject* self, PyObject* value, void*) {
 
 PyGetSetDef accessor_getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-    {"__doc__", GetDocNone, SetDoc, nullptr, nullptr},
+    {"__doc__", Entry<GetDocNone>, Entry<SetDoc>, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMemberDef accessor_members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(AccessorObject, dict), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 
-#define TETHER_ACCESSOR_SLOTS(call)                                           \
-  {                                                                           \
-    {Py_tp_call, reinterpret_cast<void*>(call)},                              \
-        {Py_tp_traverse, reinterpret_cast<void*>(TraverseAccessor)},          \
-        {Py_tp_clear, reinterpret_cast<void*>(ClearAccessor)},                \
-        {Py_tp_dealloc, reinterpret_cast<void*>(DeallocAccessor)},            \
-        {Py_tp_getset, accessor_getset}, {Py_tp_members, accessor_members}, { \
-      0, nullptr                                                              \
-    }                                                                         \
+#define TETHER_ACCESSOR_SLOTS(call)                                                          \
+  {                                                                                          \
+    {Py_tp_call, Slot<call>()}, {Py_tp_traverse, reinterpret_cast<void*>(TraverseAccessor)}, \
+        {Py_tp_clear, reinterpret_cast<void*>(ClearAccessor)},                               \
+        {Py_tp_dealloc, reinterpret_cast<void*>(DeallocAccessor)},                           \
+        {Py_tp_getset, accessor_getset}, {Py_tp_members, accessor_members}, {                \
+      0, nullptr                                                                             \
+    }                                                                                        \
   }
 PyType_Slot getter_slots[] = TETHER_ACCESSOR_SLOTS(CallGetter);
 PyType_Slot setter_slots[] = TETHER_ACCESSOR_SLOTS(CallSetter);
@@ -223,17 +223,18 @@ void DeallocProperty(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyMethodDef property_methods[] = {
-    {"set", PropertyForceSet, METH_VARARGS, "Write the field, whether or not it is read-only."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef property_methods[] = {{"set", Entry<PropertyForceSet>, METH_VARARGS,
+                                   "Write the field, whether or not it is read-only."},
+                                  {nullptr, nullptr, 0, nullptr}};
 
-PyGetSetDef property_getset[] = {{"__name__", PropertyName, nullptr, nullptr, nullptr},
-                                 {"__doc__", PropertyDoc, SetPropertyDoc, nullptr, nullptr},
-                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef property_getset[] = {
+    {"__name__", Entry<PropertyName>, nullptr, nullptr, nullptr},
+    {"__doc__", Entry<PropertyDoc>, Entry<SetPropertyDoc>, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-PyType_Slot property_slots[] = {{Py_tp_descr_get, reinterpret_cast<void*>(PropertyGet)},
-                                {Py_tp_descr_set, reinterpret_cast<void*>(PropertySet)},
-                                {Py_tp_init, reinterpret_cast<void*>(InitProperty)},
+PyType_Slot property_slots[] = {{Py_tp_descr_get, Slot<PropertyGet>()},
+                                {Py_tp_descr_set, Slot<PropertySet>()},
+                                {Py_tp_init, Slot<InitProperty>()},
                                 {Py_tp_traverse, reinterpret_cast<void*>(TraverseProperty)},
                                 {Py_tp_clear, reinterpret_cast<void*>(ClearProperty)},
                                 {Py_tp_dealloc, reinterpret_cast<void*>(DeallocProperty)},
@@ -248,7 +249,7 @@ PyObject* PyShareForGood(PyObject*, PyObject* obj) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef descriptor_functions[] = {{"_share_for_good", PyShareForGood, METH_O, nullptr},
+PyMethodDef descriptor_functions[] = {{"_share_for_good", Entry<PyShareForGood>, METH_O, nullptr},
                                       {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

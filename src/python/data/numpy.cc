@@ -8,6 +8,8 @@
 // Shared state:
 //   element_types   lock-free; entries are added and never removed, and own their descr.
 //   found, refused  (FindNumpyArrayType) lock-free; set once. Threads that race find the same type.
+#include <new>
+
 #include "python/data/numpy.h"
 
 #include "core/copy_tensor.h"
@@ -49,7 +51,8 @@ class ElementTypes {
     return false;
   }
   void Add(PyObject* descr, DLDataType dtype) {
-    auto* made = new Entry{descr, dtype};
+    auto* made = new (std::nothrow) Entry{descr, dtype};
+    if (made == nullptr) return;
     for (size_t i = Start(descr), n = 0; n < kProbes; ++n, ++i) {
       Entry* none = nullptr;
       if (entries_[i % kEntries].compare_exchange_strong(none, made)) {

@@ -3,6 +3,7 @@
 //
 // Shared state: none.
 #include "python/data/opaque_object.h"
+#include "python/base/entry.h"
 
 #include "python/base/python_api.h"
 #include "python/wrap/class_table.h"
@@ -26,7 +27,7 @@ PyObject* GetHeldObject(PyObject* self, PyObject*) {
 }
 
 PyMethodDef opaque_methods[] = {
-    {"pyobject", GetHeldObject, METH_NOARGS, "The Python object that is held."},
+    {"pyobject", Entry<GetHeldObject>, METH_NOARGS, "The Python object that is held."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyType_Slot opaque_slots[] = {

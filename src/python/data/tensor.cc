@@ -2,6 +2,7 @@
 // Tensor and Shape as Python sees them.
 #include "python/data/tensor.h"
 #include "core/copy_tensor.h"
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
@@ -233,37 +234,38 @@ PyObject* DLPack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObje
 }
 
 PyMethodDef tensor_methods[] = {
-    {"numel", GetNumel, METH_NOARGS, "numel($self, /)\n--\n\nNumber of elements."},
-    {"size", GetSize, METH_O,
+    {"numel", Entry<GetNumel>, METH_NOARGS, "numel($self, /)\n--\n\nNumber of elements."},
+    {"size", Entry<GetSize>, METH_O,
      "size($self, dim, /)\n--\n\nExtent of one dimension; negative ones count from the end."},
-    {"is_contiguous", IsContiguous, METH_NOARGS,
+    {"is_contiguous", Entry<IsContiguous>, METH_NOARGS,
      "is_contiguous($self, /)\n--\n\nWhether the elements are in memory in row-major order, "
      "without "
      "gaps."},
-    {"data_ptr", GetDataPointer, METH_NOARGS,
+    {"data_ptr", Entry<GetDataPointer>, METH_NOARGS,
      "data_ptr($self, /)\n--\n\nAddress of the first element."},
-    {"__copy__", CopyShallow, METH_NOARGS,
+    {"__copy__", Entry<CopyShallow>, METH_NOARGS,
      "__copy__($self, /)\n--\n\nAnother tensor over the same memory."},
-    {"__deepcopy__", CopyDeep, METH_O,
+    {"__deepcopy__", Entry<CopyDeep>, METH_O,
      "__deepcopy__($self, memo, /)\n--\n\nA tensor with a copy of the elements, on the CPU."},
-    {"_to_dlpack", ToCapsule, METH_NOARGS, "_to_dlpack($self, /)\n--\n\nA capsule 'dltensor'."},
-    {"_to_dlpack_versioned", ToVersionedCapsule, METH_NOARGS,
+    {"_to_dlpack", Entry<ToCapsule>, METH_NOARGS,
+     "_to_dlpack($self, /)\n--\n\nA capsule 'dltensor'."},
+    {"_to_dlpack_versioned", Entry<ToVersionedCapsule>, METH_NOARGS,
      "_to_dlpack_versioned($self, /)\n--\n\nA capsule 'dltensor_versioned'."},
-    {"__dlpack_device__", GetDLPackDevice, METH_NOARGS,
+    {"__dlpack_device__", Entry<GetDLPackDevice>, METH_NOARGS,
      "__dlpack_device__($self, /)\n--\n\nDevice type and index, as DLPack numbers them."},
-    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(DLPack)),
-     METH_FASTCALL | METH_KEYWORDS,
+    {"__dlpack__", EntryOfAnyKind<DLPack>(), METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "A capsule of the memory or of a copy, versioned if the consumer understands that."},
     {nullptr, nullptr, 0, nullptr}};
 
-PyGetSetDef tensor_getset[] = {{"shape", GetShape, nullptr, "Extents, as a tuple.", nullptr},
-                               {"strides", GetStrides, nullptr,
-                                "Distance of neighbours in each dimension, in elements.", nullptr},
-                               {"ndim", GetNdim, nullptr, "Number of dimensions.", nullptr},
-                               {"dtype", GetDType, nullptr, "Type of the elements.", nullptr},
-                               {"device", GetDevice, nullptr, "Where the elements are.", nullptr},
-                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef tensor_getset[] = {
+    {"shape", Entry<GetShape>, nullptr, "Extents, as a tuple.", nullptr},
+    {"strides", Entry<GetStrides>, nullptr,
+     "Distance of neighbours in each dimension, in elements.", nullptr},
+    {"ndim", Entry<GetNdim>, nullptr, "Number of dimensions.", nullptr},
+    {"dtype", Entry<GetDType>, nullptr, "Type of the elements.", nullptr},
+    {"device", Entry<GetDevice>, nullptr, "Where the elements are.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyType_Slot tensor_slots[] = {
     {Py_tp_doc,
@@ -337,11 +339,12 @@ PyObject* SetClassTensor(PyObject* module, PyObject* cls) {
 }
 
 PyMethodDef tensor_functions[] = {
-    {"_set_class_tensor", SetClassTensor, METH_O,
+    {"_set_class_tensor", Entry<SetClassTensor>, METH_O,
      "Choose the class of tensors that come from C++."},
-    {"_set_class_shape", SetClassShape, METH_O, "Choose the class of shapes that come from C++."},
-    {"_shape_obj_get_py_tuple", ShapeTuple, METH_O, "The extents of an ffi.Shape object."},
-    {"_make_strides_from_shape", MakeStridesFromShape, METH_O,
+    {"_set_class_shape", Entry<SetClassShape>, METH_O,
+     "Choose the class of shapes that come from C++."},
+    {"_shape_obj_get_py_tuple", Entry<ShapeTuple>, METH_O, "The extents of an ffi.Shape object."},
+    {"_make_strides_from_shape", Entry<MakeStridesFromShape>, METH_O,
      "Strides of a row-major tensor without gaps."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -352,7 +355,8 @@ PyMethodDef tensor_functions[] = {
 PyObject* FromShape(TVMFFIObject* h) {
   TVMFFIShapeCell* cell = TVMFFIShapeGetCellPtr(h);
   Ref content = Ref::Steal(TupleOf(cell->data, static_cast<Py_ssize_t>(cell->size)));
-  Ref cached = Ref::Steal(content ? AsObject(AllocateWrapper(ClassOfIndex(64))) : nullptr);
+  PyTypeObject* cls = content ? ClassOfIndex(64) : nullptr;
+  Ref cached = Ref::Steal(cls != nullptr ? AsObject(AllocateWrapper(cls)) : nullptr);
   if (!cached) {
     Engine::DropStrong(h);
     return nullptr;
@@ -403,8 +407,8 @@ PyObject* FromTensorView(DLTensor* tensor) {
   if (cls == nullptr) return nullptr;
   if (!PyType_IsSubtype(cls, tensor_type)) cls = tensor_type;
   Wrapper* w = AllocateWrapper(cls);
-  if (w != nullptr) Notes::Set(AsObject(w), tensor);
-  return AsObject(w);
+  Ref view = Ref::Steal(AsObject(w));
+  return view && Notes::Set(view.get(), tensor) ? view.release() : nullptr;
 }
 
 void EndView(PyObject* obj) {

@@ -4,6 +4,7 @@
 //
 // Shared state: test_api: filled at import, constant afterwards.
 #include "python/data/testing.h"
+#include "python/base/entry.h"
 
 #include <tvm/ffi/extra/c_env_api.h>
 
@@ -67,10 +68,9 @@ PyObject* TestWrapperDLPack(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 PyMethodDef test_wrapper_methods[] = {
-    {"__tvm_ffi_env_stream__", TestWrapperStream, METH_NOARGS, nullptr},
-    {"__dlpack_device__", TestWrapperDevice, METH_NOARGS, nullptr},
-    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(TestWrapperDLPack)),
-     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__tvm_ffi_env_stream__", Entry<TestWrapperStream>, METH_NOARGS, nullptr},
+    {"__dlpack_device__", Entry<TestWrapperDevice>, METH_NOARGS, nullptr},
+    {"__dlpack__", EntryOfAnyKind<TestWrapperDLPack>(), METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMemberDef test_wrapper_members[] = {
@@ -79,8 +79,8 @@ PyMemberDef test_wrapper_members[] = {
 
 PyType_Slot test_wrapper_slots[] = {
     {Py_tp_doc, const_cast<char*>("Stands for the tensor class of another framework in tests.")},
-    {Py_tp_new, reinterpret_cast<void*>(NewTestWrapper)},
-    {Py_tp_init, reinterpret_cast<void*>(InitTestWrapper)},
+    {Py_tp_new, Slot<NewTestWrapper>()},
+    {Py_tp_init, Slot<InitTestWrapper>()},
     {Py_tp_dealloc, reinterpret_cast<void*>(DeallocTestWrapper)},
     {Py_tp_methods, test_wrapper_methods},
     {Py_tp_members, test_wrapper_members},

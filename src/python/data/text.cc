@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
@@ -91,7 +92,7 @@ int SetCached(PyObject* self, PyObject* value, void*) {
 }
 
 PyGetSetDef text_getset[] = {
-    {"_tvm_ffi_cached_object", GetCached, SetCached,
+    {"_tvm_ffi_cached_object", Entry<GetCached>, Entry<SetCached>,
      "The FFI object this text came from, None if there is none.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
@@ -119,9 +120,9 @@ PyObject* MakeStringType(PyObject*, PyObject* mixin) {
   return Py_NewRef(type);
 }
 
-PyMethodDef text_functions[] = {
-    {"_make_string_type", MakeStringType, METH_O, "Make class String, once its mixin exists."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef text_functions[] = {{"_make_string_type", Entry<MakeStringType>, METH_O,
+                                 "Make class String, once its mixin exists."},
+                                {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

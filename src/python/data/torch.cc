@@ -2,6 +2,8 @@
 // What is particular to torch: lazy signs, and releases without an exchange API.
 //
 // Shared state: the interned names: set at import, constant afterwards.
+#include <new>
+
 #include "python/data/torch.h"
 
 #include "python/base/python_api.h"
@@ -41,7 +43,12 @@ struct LegacyManaged {
 };
 
 int TorchFromManaged(DLManagedTensorVersioned* tensor, void** out) {
-  auto* legacy = new LegacyManaged{{tensor->dl_tensor, nullptr, nullptr}, tensor};
+  auto* legacy = new (std::nothrow) LegacyManaged{{tensor->dl_tensor, nullptr, nullptr}, tensor};
+  if (legacy == nullptr) {
+    if (tensor->deleter != nullptr) tensor->deleter(tensor);
+    PyErr_NoMemory();
+    return -1;
+  }
   legacy->managed.manager_ctx = legacy;
   legacy->managed.deleter = [](DLManagedTensor* self) {
     // Torch calls this on any thread, and without the GIL.

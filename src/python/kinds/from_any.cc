@@ -90,12 +90,14 @@ PyObject* FromOpaque(TVMFFIObject* h) {
 }
 
 // A container of a call with framework tensors keeps handing out such tensors.
+TVM_FFI_NO_INLINE PyObject* Tag(PyObject* obj, const DLPackExchangeAPI* api) {
+  if (obj == nullptr || !PyObject_TypeCheck(obj, types.container)) return obj;
+  if (Notes::Set(obj, api)) return obj;
+  Py_DECREF(obj);
+  return nullptr;
+}
 PyObject* Tagged(PyObject* obj, const DLPackExchangeAPI* api) {
-  if (TVM_FFI_PREDICT_FALSE(api != nullptr) && obj != nullptr &&
-      PyObject_TypeCheck(obj, types.container)) {
-    Notes::Set(obj, api);
-  }
-  return obj;
+  return TVM_FFI_PREDICT_TRUE(api == nullptr) ? obj : Tag(obj, api);
 }
 
 }  // namespace

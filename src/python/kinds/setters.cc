@@ -309,9 +309,12 @@ bool SetFloatProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
 bool SetValueProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   // A value that gives itself, or a cycle, ends in RecursionError.
   if (!EnterRecursion(" in __tvm_ffi_value__()")) return false;
-  Ref value = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_value__", nullptr));
-  bool done = value && ToAny(value.get(), out, args);
-  if (done) args->Keep(std::move(value));
+  bool done = Try([&] {
+    Ref value = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_value__", nullptr));
+    if (!value || !ToAny(value.get(), out, args)) return false;
+    args->Keep(std::move(value));
+    return true;
+  });
   Py_LeaveRecursiveCall();
   return done;
 }

@@ -2,6 +2,7 @@
 // Python -> Any. The setter of a value is found once per exact type (kinds.h) and kept here.
 #include <unordered_map>
 
+#include "python/base/entry.h"
 #include "python/convert/convert.h"
 #include "python/kinds/kinds.h"
 #include "python/kinds/setters.h"
@@ -69,9 +70,10 @@ TVM_FFI_NO_INLINE bool ToAnyUnknown(PyObject* obj, TVMFFIAny* out, Arguments* ar
   if (setter == nullptr) return false;
   // Resolving, and watching too, may run Python code, which may give the object another class.
   if (Py_TYPE(obj) == type && WatchClass(type) && Py_TYPE(obj) == type) {
-    {
+    try {
       std::lock_guard<ShortLock> guard(Known().lock);
       Known().by_type.emplace(type, setter);
+    } catch (const std::bad_alloc&) {  // it is resolved again next time
     }
     MakeRecent(type, setter);
   }
@@ -118,10 +120,10 @@ PyObject* ConvertToOpaque(PyObject*, PyObject* obj) {
   return WrapBorrowed(view.v_obj);
 }
 
-PyMethodDef functions[] = {{"_print_debug_info", PrintDebugInfo, METH_NOARGS, nullptr},
-                           {"_convert_to_opaque_object", ConvertToOpaque, METH_O,
+PyMethodDef functions[] = {{"_print_debug_info", Entry<PrintDebugInfo>, METH_NOARGS, nullptr},
+                           {"_convert_to_opaque_object", Entry<ConvertToOpaque>, METH_O,
                             "An OpaquePyObject that holds the given object."},
-                           {"_kind_for_convert", KindForConvert, METH_O,
+                           {"_kind_for_convert", Entry<KindForConvert>, METH_O,
                             "The name of the kind that decides what convert() makes of a value."},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CAny: a Python object that holds one value as the FFI holds it.
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/schema/schema.h"
@@ -65,12 +66,12 @@ PyObject* HolderRepr(PyObject* self) {
 }
 
 PyGetSetDef any_getset[] = {
-    {"type_index", HolderTypeIndex, nullptr, "Type index of the value.", nullptr},
+    {"type_index", Entry<HolderTypeIndex>, nullptr, "Type index of the value.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot any_slots[] = {{Py_tp_doc, const_cast<char*>("One value as the FFI holds it.")},
-                           {Py_tp_new, reinterpret_cast<void*>(NewHolder)},
+                           {Py_tp_new, Slot<NewHolder>()},
                            {Py_tp_dealloc, reinterpret_cast<void*>(DeallocHolder)},
-                           {Py_tp_repr, reinterpret_cast<void*>(HolderRepr)},
+                           {Py_tp_repr, Slot<HolderRepr>()},
                            {Py_tp_getset, any_getset},
                            {0, nullptr}};
 PyType_Spec any_spec = {"tvm_ffi.core.CAny", sizeof(AnyHolder), 0, Py_TPFLAGS_DEFAULT, any_slots};
@@ -91,7 +92,7 @@ PyObject* ToPyClassValue(PyObject*, PyObject* holder) {
 }
 
 PyMethodDef any_functions[] = {
-    {"_to_py_class_value", ToPyClassValue, METH_O, "The Python value of a CAny."},
+    {"_to_py_class_value", Entry<ToPyClassValue>, METH_O, "The Python value of a CAny."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -72,6 +72,7 @@ Outcome ConvertFloat(const Node* node, PyObject* value, Result* result) {
 Outcome ConvertBool(const Node* node, PyObject* value, Result* result) {
   if (PyBool_Check(value)) return Done(value == Py_True, result);
   int is = PyLong_Check(value) ? 1 : IsOfKind(value, {ValueKind::kIntegral});
+  if (is == 0) is = IsInstanceOfLoaded(value, "numpy", "bool_");  // not a number to Python
   if (is < 0) return Outcome::kRaised;
   if (is == 0) return Unexpected(node, value, result);
   int truth = PyObject_IsTrue(value);

@@ -6,6 +6,7 @@
 //                        static_index, default, converter) -> (getter, setter)
 #include <tvm/ffi/function.h>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
@@ -85,8 +86,9 @@ PyObject* RegisterTypeMetadata(PyObject*, PyObject* args) {
 }
 
 PyMethodDef py_class_functions[] = {
-    {"_register_field", RegisterField, METH_VARARGS, "Add a field to a class defined in Python."},
-    {"_register_type_metadata", RegisterTypeMetadata, METH_VARARGS, nullptr},
+    {"_register_field", Entry<RegisterField>, METH_VARARGS,
+     "Add a field to a class defined in Python."},
+    {"_register_type_metadata", Entry<RegisterTypeMetadata>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

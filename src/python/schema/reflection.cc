@@ -3,6 +3,7 @@
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/function.h>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/metadata.h"
 #include "python/convert/convert.h"
@@ -192,12 +193,13 @@ PyObject* RegisterTypeMethod(PyObject*, PyObject* args) {
 }
 
 PyMethodDef reflection_functions[] = {
-    {"_raw_type_info", RawTypeInfo, METH_O, "What the type table knows of a type, as a dict."},
-    {"_object_type_key_to_index", TypeKeyToIndex, METH_O, "Index of a type key, or None."},
-    {"_get_or_alloc_type_index", GetOrAllocTypeIndex, METH_VARARGS, nullptr},
-    {"_get_type_attr", GetTypeAttr, METH_VARARGS, nullptr},
-    {"_register_type_attr", RegisterTypeAttr, METH_VARARGS, nullptr},
-    {"_register_type_method", RegisterTypeMethod, METH_VARARGS, nullptr},
+    {"_raw_type_info", Entry<RawTypeInfo>, METH_O,
+     "What the type table knows of a type, as a dict."},
+    {"_object_type_key_to_index", Entry<TypeKeyToIndex>, METH_O, "Index of a type key, or None."},
+    {"_get_or_alloc_type_index", Entry<GetOrAllocTypeIndex>, METH_VARARGS, nullptr},
+    {"_get_type_attr", Entry<GetTypeAttr>, METH_VARARGS, nullptr},
+    {"_register_type_attr", Entry<RegisterTypeAttr>, METH_VARARGS, nullptr},
+    {"_register_type_method", Entry<RegisterTypeMethod>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Python type _TypeConverter, and conversion for fields.
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/errors.h"
 #include "python/schema/convert_value.h"
@@ -73,11 +74,11 @@ void DeallocNode(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyMethodDef node_methods[] = {
-    {"convert", ConvertMethod, METH_O, "Convert a value, giving a CAny; raises _ConvertError."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef node_methods[] = {{"convert", Entry<ConvertMethod>, METH_O,
+                               "Convert a value, giving a CAny; raises _ConvertError."},
+                              {nullptr, nullptr, 0, nullptr}};
 PyType_Slot node_slots[] = {{Py_tp_doc, const_cast<char*>("A TypeSchema, compiled.")},
-                            {Py_tp_new, reinterpret_cast<void*>(NewNode)},
+                            {Py_tp_new, Slot<NewNode>()},
                             {Py_tp_traverse, reinterpret_cast<void*>(TraverseNode)},
                             {Py_tp_dealloc, reinterpret_cast<void*>(DeallocNode)},
                             {Py_tp_methods, node_methods},

@@ -48,33 +48,42 @@ bool Arguments::ReserveMore(Py_ssize_t n) {
     PyErr_SetString(PyExc_OverflowError, "too many arguments");
     return false;
   }
+  Rest* rest = MutableRest();
   auto* data = static_cast<TVMFFIAny*>(PyMem_Malloc(static_cast<size_t>(n) * sizeof(TVMFFIAny)));
   if (data == nullptr) {
     PyErr_NoMemory();
     return false;
   }
-  data_ = MutableRest()->data = data;  // called before anything is added
+  data_ = rest->data = data;  // called before anything is added
   capacity_ = static_cast<int32_t>(n);
   return true;
 }
 
-void Arguments::KeepMore(TVMFFIObject* owned) { MutableRest()->values.push_back(owned); }
+void Arguments::KeepMore(TVMFFIObject* owned) {
+  try {
+    MutableRest()->values.push_back(owned);
+  } catch (const std::bad_alloc&) {
+    Engine::DropStrong(owned);
+    throw;
+  }
+}
 
 void Arguments::Keep(Ref obj) { MutableRest()->objects.push_back(std::move(obj)); }
 
 TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
-  TVMFFIObject* h;
+  // The place first: what is taken out has to go somewhere.
+  std::vector<std::unique_ptr<Moved>>& moved = MutableRest()->moved;
+  moved.push_back(std::make_unique<Moved>(Moved{nullptr, Ref::Borrow(AsObject(w))}));
+  TVMFFIObject** place = &moved.back()->object;
   {
     CriticalSection section(AsObject(w));
-    h = TakeHandle(w);
+    *place = TakeHandle(w);
   }
-  if (h == nullptr) {
+  if (*place == nullptr) {
     SetNoHandleError(w);
     return nullptr;
   }
-  std::vector<std::unique_ptr<Moved>>& moved = MutableRest()->moved;
-  moved.push_back(std::make_unique<Moved>(Moved{h, Ref::Borrow(AsObject(w))}));
-  return &moved.back()->object;
+  return place;
 }
 
 // ---- calls in progress ----

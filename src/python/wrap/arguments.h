@@ -67,7 +67,8 @@ class Arguments {
     return context_;
   }
 
-  // For conversions: keep a value or a Python object until the call is over.
+  // For conversions: keep a value or a Python object until the call is over. These throw bad_alloc,
+  // and have then let go of what they were given.
   void Keep(TVMFFIObject* owned) {
     if (TVM_FFI_PREDICT_FALSE(num_kept_ == kInlineKept)) return KeepMore(owned);
     kept_[num_kept_++] = owned;
@@ -81,7 +82,7 @@ class Arguments {
     Keep(h);
   }
   // A slot the callee may take `w`'s object from; what it leaves goes back to `w`. NULL with an
-  // error set.
+  // error set. Throws bad_alloc.
   TVMFFIObject** MoveOut(Wrapper* w);
 
  protected:

@@ -7,6 +7,7 @@
 
 #include <iterator>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 
 #include "python/base/locks.h"
@@ -34,7 +35,7 @@ class ClassCounts {
 
   int64_t Total() {
     std::lock_guard<ShortLock> guard(lock_);
-    int64_t sum = 0;
+    int64_t sum = unattributed_;
     for (const auto& [cls, n] : others_) sum += n;
     for (auto& row : cells_) {
       for (Cell& cell : row) sum += cell.Count();
@@ -129,8 +130,17 @@ class ClassCounts {
 
   TVM_FFI_NO_INLINE void AddSlow(PyTypeObject* cls, int64_t n) {
     std::lock_guard<ShortLock> guard(lock_);
-    others_[cls] += n;
+    AddToMap(cls, n);
     if (++num_slow_ % kSlowPerSweep == 0) Sweep();
+  }
+
+  // With the lock held. Without memory the total stays right, and the class does not.
+  void AddToMap(PyTypeObject* cls, int64_t n) {
+    try {
+      others_[cls] += n;
+    } catch (const std::bad_alloc&) {
+      unattributed_ += n;
+    }
   }
 
   // Moves all counts to the map, where those of one address come together, and drops the zeros.
@@ -138,7 +148,7 @@ class ClassCounts {
   void Sweep() {
     for (auto& row : cells_) {
       for (size_t i = 0; i < kColumns; ++i) {
-        row[i].Empty(i, [this](PyTypeObject* cls, int64_t n) { others_[cls] += n; });
+        row[i].Empty(i, [this](PyTypeObject* cls, int64_t n) { AddToMap(cls, n); });
       }
     }
     for (auto it = others_.begin(); it != others_.end();) {
@@ -151,6 +161,7 @@ class ClassCounts {
   ShortLock lock_;
   std::unordered_map<PyTypeObject*, int64_t> others_;
   uint64_t num_slow_ = 0;
+  int64_t unattributed_ = 0;
 };
 extern ClassCounts& class_counts;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/wrap/class_table.h"
+#include "python/base/entry.h"
 
+#include <memory>
 #include <mutex>
 
 #include "python/wrap/python_hooks.h"
@@ -28,7 +30,9 @@ std::atomic<PyTypeObject*>* ClassPlace(size_t i) {
   if (i < old_size) return &old->classes[i];
   size_t size = old_size;
   while (size <= i) size *= 2;
-  auto* grown = new ClassTable{size, new std::atomic<PyTypeObject*>[size]()};
+  auto classes = std::make_unique<std::atomic<PyTypeObject*>[]>(size);
+  auto* grown = new ClassTable{size, classes.get()};
+  classes.release();
   for (size_t k = 0; k < old_size; ++k) {
     grown->classes[k].store(old->classes[k].load(std::memory_order_relaxed),
                             std::memory_order_relaxed);
@@ -43,9 +47,9 @@ namespace {
 
 // The class that was there before, owned.
 Ref ReplaceClassOfIndex(int32_t type_index, PyTypeObject* cls) {
-  Py_XINCREF(cls);
   std::lock_guard<ShortLock> guard(class_table_lock);
   std::atomic<PyTypeObject*>* place = ClassPlace(static_cast<size_t>(type_index));
+  Py_XINCREF(cls);
   PyTypeObject* old = place->exchange(cls, std::memory_order_acq_rel);
   return Ref::Steal(reinterpret_cast<PyObject*>(old));
 }
@@ -63,7 +67,9 @@ void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defin
   if (kFreeThreaded) old.release();
 }
 
-PyTypeObject* MakeClassOfIndex(int32_t type_index) {
+namespace {
+
+PyTypeObject* MakeClass(int32_t type_index) {
   if (hooks.make_class == nullptr) return types.object;
   Ref made = Ref::Steal(PyObject_CallFunction(hooks.make_class, "i", type_index));
   if (!made) return nullptr;
@@ -76,6 +82,10 @@ PyTypeObject* MakeClassOfIndex(int32_t type_index) {
   SetClassOfIndex(type_index, reinterpret_cast<PyTypeObject*>(made.get()));
   return FindClassOfIndex(type_index);
 }
+
+}  // namespace
+
+PyTypeObject* MakeClassOfIndex(int32_t type_index) { return Entry<MakeClass>(type_index); }
 
 namespace {
 
@@ -110,8 +120,8 @@ PyObject* PyClassOfIndex(PyObject*, PyObject* arg) {
   return Py_NewRef(reinterpret_cast<PyObject*>(cls));
 }
 
-PyMethodDef functions[] = {{"_set_class_of_index", PySetClassOfIndex, METH_VARARGS, nullptr},
-                           {"_class_of_index", PyClassOfIndex, METH_O, nullptr},
+PyMethodDef functions[] = {{"_set_class_of_index", Entry<PySetClassOfIndex>, METH_VARARGS, nullptr},
+                           {"_class_of_index", Entry<PyClassOfIndex>, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace tether_py {
 // The class objects of a type are given, made on first sight, by Python
 // (hooks.make_class), when there is none. Borrowed; NULL with an error set.
 PyTypeObject* MakeClassOfIndex(int32_t type_index);
+// Throws bad_alloc.
 void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined = false);
 
 // Read without a lock. It grows by copying, and an old table stays for readers that still have it:

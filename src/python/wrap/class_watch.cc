@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/wrap/class_watch.h"
+#include "python/base/entry.h"
 
 #include <mutex>
 #include <unordered_map>
@@ -52,7 +53,7 @@ PyObject* OnClassDeath(PyObject* address, PyObject* weakref) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef on_class_death = {"_on_class_death", OnClassDeath, METH_O, nullptr};
+PyMethodDef on_class_death = {"_on_class_death", Entry<OnClassDeath>, METH_O, nullptr};
 
 Ref NewWatch(PyTypeObject* cls) {
   Ref address = Ref::Steal(PyLong_FromVoidPtr(cls));
@@ -84,12 +85,17 @@ bool WatchClass(PyTypeObject* cls) {
       PyErr_Clear();
       return false;
     }
-    std::lock_guard<ShortLock> guard(watches.lock);
-    PyObject*& place = watches.weakrefs[cls];
-    // Another one may have come meanwhile; its callback finds that it is not the one in the table.
-    PyObject* old = place;
-    place = made.release();
-    made = Ref::Steal(old);
+    try {
+      std::lock_guard<ShortLock> guard(watches.lock);
+      PyObject*& place = watches.weakrefs[cls];
+      // Another one may have come meanwhile; its callback finds that it is not the one in the
+      // table.
+      PyObject* old = place;
+      place = made.release();
+      made = Ref::Steal(old);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
   }
   if (!kFreeThreaded) *RecentOf(cls) = cls;
   return true;

@@ -23,10 +23,16 @@
 // The second and third need a collection that finds no other thread in a call without the GIL. The
 // subtracting pass finds out and remembers; all other visitors see the edges that it took away.
 //
+// Out of memory: nothing throws here. What cannot be remembered is not looked into, so references
+// from there count as from outside, and a ring waits for a later collection. That is decided in the
+// subtracting pass. An edge that it took away must be seen by the others, so those need no memory
+// that it has not left for them (EdgeWalk).
+//
 // Dormant wrappers of objects that Python code defined would make every collection longer. Those
 // that survive one are hidden, and shown to full ones only. CPython does not know of them, so we
 // ask for full collections ourselves (Patience).
 #include "python/wrap/collector.h"
+#include "python/base/entry.h"
 
 #include <tvm/ffi/container/dict.h>
 #include <tvm/ffi/container/list.h>
@@ -126,13 +132,18 @@ struct Collection {
   struct Owners {
     uint64_t found = 0;
     bool are_known = false;
-    visitproc told = nullptr;  // the last visitor that has seen the edges
+    visitproc told = nullptr;      // the last visitor that has seen the edges
+    TVMFFIObject* next = nullptr;  // in the list of an EdgeWalk
   };
   std::unordered_map<TVMFFIObject*, Owners> owners;
   // In a collection of young objects: those without a wrapper whose edges were taken away.
   PointerSet<TVMFFIObject> read;
   bool is_subtracting = false;
   bool has_run = false;  // 3.14 calls it a collection when it decides to do nothing
+  // The stack of the walk that is under way. It keeps its room until the collection ends.
+  std::vector<TVMFFIObject*> pending;
+  std::atomic<bool> is_pending_used{false};
+  bool is_out_of_memory = false;  // the stack could not grow, and does not until the next pass
   // Debug builds: whose count AddHeldByCpp has added to, in this pass over the objects.
   std::unordered_set<PyObject*> added;
 };
@@ -147,7 +158,7 @@ PyObject* sentinel = nullptr;
 std::vector<Wrapper*>& hidden = *new std::vector<Wrapper*>();
 
 void ShowHidden() {
-  collection.shown.Reserve(hidden.size());
+  if (!collection.shown.Reserve(collection.shown.size() + hidden.size())) return;
   for (Wrapper* w : hidden) {
     w->weakrefs = nullptr;
     PyObject_GC_Track(AsObject(w));
@@ -192,6 +203,7 @@ uint64_t OutsideCount(TVMFFIObject* h) {
 struct GuardList {
   ShortLock lock;
   std::unordered_set<Wrapper*> wrappers;
+  bool is_incomplete = false;  // out of memory: any wrapper may be one of them
 } guards;
 bool uses_rule_b = false;
 
@@ -200,6 +212,7 @@ void ReleaseGuards() {
   {
     std::lock_guard<ShortLock> locked(guards.lock);
     released.swap(guards.wrappers);
+    guards.is_incomplete = false;
   }
   for (Wrapper* w : released) Py_DECREF(AsObject(w));
 }
@@ -223,6 +236,15 @@ bool MayReferToOthers(int32_t type_index) {
   }
 }
 
+// NULL when out of memory. Then the count never gets to the number of owners.
+Collection::Owners* OwnersOf(TVMFFIObject* h) {
+  try {
+    return &collection.owners[h];
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 // The subtracting visitor has found one more owner of `child`, whose wrapper is w or none that the
 // collector knows. True if that was the last one: its edges are to be taken away now. Others
 // are shown them by its wrapper, or, where it has none, by its owners.
@@ -233,10 +255,11 @@ bool FoundAllOwners(TVMFFIObject* child, uintptr_t word, PyObject* w) {
     // A wrapper that reports its object in any case, or one that this collection does not visit.
     if (LooksIntoShared(child, true) || !IsCollecting(w)) return false;
   }
-  Collection::Owners& owners = collection.owners[child];
+  Collection::Owners* owners = OwnersOf(child);
+  if (owners == nullptr) return false;
   bool is_active = (word & ~tie::kWordTags) != 0 && (word & tie::kInactive) == 0;
   uint64_t in_memory = OutsideCount(child) - (is_active ? 1 : 0);
-  return ++owners.found == in_memory;
+  return ++owners->found == in_memory;
 }
 
 // The edges of h are being taken away.
@@ -332,10 +355,18 @@ bool OwnsObject(const TVMFFIFieldInfo& field) {
   bool answer = false;
   try {
     answer = DeclaresReference(field);
+  } catch (const std::bad_alloc&) {
+    return false;
   } catch (const std::exception&) {  // no schema that we can read
   }
-  std::lock_guard<ShortLock> guard(known_fields.lock);
-  return known_fields.answers.emplace(field.metadata.data, answer).first->second;
+  // Out of memory is no answer to keep. A "yes" that is not kept might be another answer to the
+  // next visitor, which has to see what this one saw.
+  try {
+    std::lock_guard<ShortLock> guard(known_fields.lock);
+    return known_fields.answers.emplace(field.metadata.data, answer).first->second;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 // Calls f(TVMFFIObject*) and f(PyObject*) for what the memory of h refers to, until it returns
@@ -402,7 +433,10 @@ int ForEachEdge(TVMFFIObject* h, F&& f) {
 // Edges may be reported before the wrapper they lead to is, so that its count is below zero in
 // between. Debug builds do not allow that: there the first that comes to a wrapper adds.
 void AddHeldByCpp(PyObject* w, uint64_t strong) {
-  if (!kCountsMayDip && !collection.added.insert(w).second) return;
+  try {
+    if (!kCountsMayDip && !collection.added.insert(w).second) return;
+  } catch (const std::bad_alloc&) {  // added twice, it only lives on
+  }
   if (strong > 1) AddGCRefs(w, static_cast<Py_ssize_t>(strong - 1));
 }
 
@@ -417,20 +451,56 @@ class EdgeWalk {
   int Run(TVMFFIObject* root) {
     bool is_limited = subtracts_ && !collection.is_full;
     int64_t budget = is_limited ? kYoungBudget : INT64_MAX;
-    pending_.push_back(root);
-    while (!pending_.empty() && --budget >= 0) {
-      TVMFFIObject* h = pending_.back();
-      pending_.pop_back();
-      if (is_limited && h != root) collection.read.Insert(h);
+    int result = 0;
+    for (TVMFFIObject* h = root; h != nullptr && result == 0 && --budget >= 0; h = Next()) {
+      if (is_limited && h != root && !collection.read.Insert(h)) continue;
       if (subtracts_ && !collection.owners.empty()) KnowOwners(h);
-      int result = ForEachEdge(h, [this](auto* to) { return Edge(to); });
-      if (result != 0) return result;
+      result = ForEachEdge(h, [this](auto* to) { return Edge(to); });
     }
-    return 0;
+    pending_.clear();
+    return result;
   }
+  ~EdgeWalk() {
+    if (uses_shared_) collection.is_pending_used.store(false, std::memory_order_release);
+  }
+  EdgeWalk(const EdgeWalk&) = delete;
+  EdgeWalk& operator=(const EdgeWalk&) = delete;
 
  private:
   static constexpr int64_t kYoungBudget = 100;
+
+  // What is yet to be read: on a stack, but for objects whose owners are known, which wait in a
+  // list that needs no memory until the stack is empty. So the stack holds nothing but what one
+  // object owns alone, whoever leads there, and gets no higher for a later visitor than it did for
+  // the subtracting one. Thus Push fails for that one, or for a visitor that is not of a
+  // collection.
+  bool Push(TVMFFIObject* h) {
+    auto it = collection.owners.empty() ? collection.owners.end() : collection.owners.find(h);
+    if (it != collection.owners.end()) {
+      it->second.next = waiting_;
+      waiting_ = h;
+      return true;
+    }
+    if (collection.is_out_of_memory && pending_.size() == pending_.capacity()) return false;
+    try {
+      pending_.push_back(h);
+      return true;
+    } catch (const std::bad_alloc&) {
+      if (subtracts_) collection.is_out_of_memory = true;
+      return false;
+    }
+  }
+  TVMFFIObject* Next() {
+    TVMFFIObject* h = nullptr;
+    if (!pending_.empty()) {
+      h = pending_.back();
+      pending_.pop_back();
+    } else if (waiting_ != nullptr) {
+      h = waiting_;
+      waiting_ = collection.owners.find(h)->second.next;
+    }
+    return h;
+  }
 
   // Whether the edges of `child`, whose wrapper is w if the collector knows one, are ours to show.
   bool IsOurs(TVMFFIObject* child, uintptr_t word, PyObject* w) {
@@ -445,7 +515,7 @@ class EdgeWalk {
     tie::TieSlot* slot = Engine::FindSlot(child);
     uintptr_t word = slot != nullptr ? slot->word.load(std::memory_order_relaxed) : 0;
     PyObject* w = TrackedWrapper(word);
-    if (IsOurs(child, word, w)) pending_.push_back(child);
+    if (IsOurs(child, word, w)) Push(child);
     // Rule B adds nothing to the count of an active wrapper, so nothing may be taken away.
     bool counted = w != nullptr && (!uses_rule_b || (word & tie::kInactive) != 0);
     if (!kCountsMayDip && counted && subtracts_ && IsCollecting(w)) {
@@ -458,7 +528,11 @@ class EdgeWalk {
   visitproc visit_;
   void* arg_;
   bool subtracts_;
-  std::vector<TVMFFIObject*> pending_;
+  // Without the GIL several threads may ask for referents at a time, outside of a collection.
+  bool uses_shared_ = !kFreeThreaded || !collection.is_pending_used.exchange(true);
+  std::vector<TVMFFIObject*> own_pending_;
+  std::vector<TVMFFIObject*>& pending_ = uses_shared_ ? collection.pending : own_pending_;
+  TVMFFIObject* waiting_ = nullptr;
 };
 
 // Whether `self` is the wrapper that stands for h.
@@ -479,6 +553,7 @@ bool LooksInto(PyObject* self, TVMFFIObject* h, visitproc visit, bool counts) {
 TVMFFIObject* ObjectOfDormant(PyObject* self, visitproc visit, bool counts) {
   TVMFFIObject* found = nullptr;
   bool is_new = false;
+  bool has_room = !counts || collection.pins.Reserve(collection.pins.size() + 1);
   Engine::PeekDormant(AsWrapper(self), [&](TVMFFIObject* h) {
     bool is_pinned = collection.pins.Contains(h);
     if (counts) {
@@ -486,15 +561,14 @@ TVMFFIObject* ObjectOfDormant(PyObject* self, visitproc visit, bool counts) {
       uint64_t strong = StrongCount(h) - (is_pinned ? 1 : 0);
       AddHeldByCpp(self, strong);
     }
-    is_new = !is_pinned && counts && LooksIntoShared(h, counts) && Engine::AddStrongIfAlive(h);
+    is_new = !is_pinned && counts && has_room && LooksIntoShared(h, counts) &&
+             Engine::AddStrongIfAlive(h);
     // An object whose owners are known is held by them.
     if (is_pinned || is_new || (!counts && AreOwnersKnown(h, visit))) found = h;
   });
   if (is_new) {
     collection.pins.Insert(found);
-    if (IsHidable(AsWrapper(self))) {
-      collection.shown.Insert(AsWrapper(self));
-    }
+    if (IsHidable(AsWrapper(self))) collection.shown.Insert(AsWrapper(self));
   }
   return found;
 }
@@ -504,9 +578,11 @@ TVMFFIObject* ObjectOfDormant(PyObject* self, visitproc visit, bool counts) {
 // Whether `root` leads back to itself, or to something that this walk does not follow: Python
 // objects, and what C++ shares. A walk that gets lost says no.
 bool MayBeInRing(TVMFFIObject* root) {
-  int budget = 256;
+  constexpr int kBudget = 256;
+  int budget = kBudget;
   PointerSet<TVMFFIObject> seen;
-  std::vector<TVMFFIObject*> pending{root};
+  TVMFFIObject* pending[kBudget] = {root};
+  int num_pending = 1;
   auto follow = [&](auto* to) {
     if constexpr (!std::is_same_v<decltype(to), TVMFFIObject*>) {
       return 1;
@@ -514,15 +590,13 @@ bool MayBeInRing(TVMFFIObject* root) {
       bool is_readable =
           IsSoleOwned(to) || CanBeEmptied(to->type_index) || HasFixedEdges(to->type_index);
       if (to == root || !is_readable) return 1;
-      if (--budget <= 0 || seen.Contains(to)) return 0;
-      seen.Insert(to);
-      pending.push_back(to);
+      if (--budget <= 0 || seen.Contains(to) || !seen.Insert(to)) return 0;
+      pending[num_pending++] = to;
       return 0;
     }
   };
-  while (!pending.empty() && budget > 0) {
-    TVMFFIObject* h = pending.back();
-    pending.pop_back();
+  while (num_pending != 0 && budget > 0) {
+    TVMFFIObject* h = pending[--num_pending];
     if (ForEachEdge(h, follow) != 0) return true;
   }
   return false;
@@ -668,6 +742,8 @@ void EndCollection(PyObject* info) {
   size_t survived = hidden.size() - num_hidden;
   collection.owners.clear();
   collection.read.Clear();
+  std::vector<TVMFFIObject*>().swap(collection.pending);
+  collection.is_out_of_memory = false;
   EndCounting();
   bool judged_all = collection.is_full && collection.is_quiet;
   collection.is_subtracting = collection.is_quiet = false;
@@ -696,7 +772,7 @@ PyObject* OnCollection(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef on_collection = {"_on_collection", OnCollection, METH_VARARGS, nullptr};
+PyMethodDef on_collection = {"_on_collection", Entry<OnCollection>, METH_VARARGS, nullptr};
 
 // So that a collection is known to begin and to end.
 bool WatchCollections(PyObject* gc) {
@@ -714,13 +790,17 @@ bool WatchCollections(PyObject* gc) {
 
 void Runtime::Guard(Wrapper* w) {
   std::lock_guard<ShortLock> locked(guards.lock);
-  if (guards.wrappers.insert(w).second) Py_INCREF(AsObject(w));
+  try {
+    if (guards.wrappers.insert(w).second) Py_INCREF(AsObject(w));
+  } catch (const std::bad_alloc&) {
+    guards.is_incomplete = true;
+  }
 }
 
 bool Runtime::IsGuarded(Wrapper* w) {
   if (!uses_rule_b) return false;
   std::lock_guard<ShortLock> locked(guards.lock);
-  return guards.wrappers.count(w) != 0;
+  return guards.is_incomplete || guards.wrappers.count(w) != 0;
 }
 
 void CollectNow() {
@@ -739,7 +819,11 @@ void HideAtOnce(Wrapper* w) {
 }
 
 void Hide(Wrapper* w) {
-  hidden.push_back(w);
+  try {
+    hidden.push_back(w);
+  } catch (const std::bad_alloc&) {  // it stays in sight
+    return;
+  }
   w->weakrefs = reinterpret_cast<PyObject*>(hidden.size());
   PyObject_GC_UnTrack(AsObject(w));
 }
@@ -792,6 +876,7 @@ void BeginPass(bool subtracts) {
   collection.has_run = true;
   collection.owners.clear();
   collection.read.Clear();
+  collection.is_out_of_memory = false;
   collection.is_quiet = !CallArguments::IsAnyElsewhere();
 }
 
@@ -833,6 +918,7 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
 bool LearnCollector() {
   Ref gc = Ref::Steal(PyImport_ImportModule("gc"));
   if (!gc) return false;
+  IsDefinedInPython(0);  // finds the column, for which there must be memory
   void* module_of = ffi::Function::GetGlobalRequired("ffi.tether.ModuleOfFunction")().cast<void*>();
   module_of_function = reinterpret_cast<decltype(module_of_function)>(module_of);
   Ref probe = Ref::Steal(AsObject(AllocateWrapper(types.object)));

@@ -2,6 +2,7 @@
 #include "python/wrap/notes.h"
 
 #include <mutex>
+#include <new>
 #include <unordered_map>
 
 namespace tether_py {
@@ -22,10 +23,16 @@ void* Notes::Find(PyObject* wrapper) {
   return it != note_table.notes.end() ? it->second : nullptr;
 }
 
-void Notes::Set(PyObject* wrapper, const void* note) {
-  std::lock_guard<ShortLock> guard(note_table.lock);
-  note_table.notes[wrapper] = const_cast<void*>(note);
-  count_.store(note_table.notes.size(), std::memory_order_relaxed);
+bool Notes::Set(PyObject* wrapper, const void* note) {
+  try {
+    std::lock_guard<ShortLock> guard(note_table.lock);
+    note_table.notes[wrapper] = const_cast<void*>(note);
+    count_.store(note_table.notes.size(), std::memory_order_relaxed);
+    return true;
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+    return false;
+  }
 }
 
 void Notes::Erase(PyObject* wrapper) {

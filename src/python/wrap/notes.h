@@ -19,7 +19,7 @@ class Notes {
     bool are_any = count_.load(std::memory_order_relaxed) != 0;
     return TVM_FFI_PREDICT_FALSE(are_any) ? static_cast<T*>(Find(wrapper)) : nullptr;
   }
-  static void Set(PyObject* wrapper, const void* note);
+  static bool Set(PyObject* wrapper, const void* note);  // false with MemoryError set
   static void Forget(PyObject* wrapper) {
     if (TVM_FFI_PREDICT_FALSE(count_.load(std::memory_order_relaxed) != 0)) Erase(wrapper);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/wrap/python_hooks.h"
+#include "python/base/entry.h"
 
 #include <iterator>
 
@@ -90,11 +91,11 @@ PyObject* RaiseNotLoaded(PyObject*, PyObject*) {
                       "tvm_ffi.core is used before the part of it that is written in Python");
 }
 
-PyMethodDef not_loaded = {"_not_loaded", RaiseNotLoaded, METH_VARARGS, nullptr};
+PyMethodDef not_loaded = {"_not_loaded", Entry<RaiseNotLoaded>, METH_VARARGS, nullptr};
 
 PyMethodDef hook_functions[] = {
-    {"_set_hooks", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(SetHooks)),
-     METH_VARARGS | METH_KEYWORDS, "Tell C++ what it uses of the part written in Python."},
+    {"_set_hooks", EntryOfAnyKind<SetHooks>(), METH_VARARGS | METH_KEYWORDS,
+     "Tell C++ what it uses of the part written in Python."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

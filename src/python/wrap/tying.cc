@@ -2,6 +2,7 @@
 // The functions behind the Python module `tying`, and the start and end of tying.
 #include <tvm/ffi/function.h>
 
+#include "python/base/entry.h"
 #include "python/wrap/arguments.h"
 #include "python/wrap/class_counts.h"
 #include "python/wrap/collector.h"
@@ -85,13 +86,13 @@ PyObject* AtExit(PyObject*, PyObject*) {
 }
 
 PyMethodDef tying_functions[] = {
-    {"_keeps_its_module", PyKeepsItsModule, METH_O,
+    {"_keeps_its_module", Entry<PyKeepsItsModule>, METH_O,
      "Whether the collector sees that a function keeps the module it comes from."},
-    {"_tie_state", TieState, METH_O, "State of the tie of an object's wrapper."},
-    {"_tie_stats", TieStats, METH_NOARGS, "How many wrappers there are, by state."},
-    {"_testing_drop_last_ref_without_thread_state", DropLastRefWithoutThreadState, METH_NOARGS,
-     "Release a Python object on a thread that may not touch Python."},
-    {"_at_exit", AtExit, METH_NOARGS, nullptr},
+    {"_tie_state", Entry<TieState>, METH_O, "State of the tie of an object's wrapper."},
+    {"_tie_stats", Entry<TieStats>, METH_NOARGS, "How many wrappers there are, by state."},
+    {"_testing_drop_last_ref_without_thread_state", Entry<DropLastRefWithoutThreadState>,
+     METH_NOARGS, "Release a Python object on a thread that may not touch Python."},
+    {"_at_exit", Entry<AtExit>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 TVMFFICustomAllocator allocator{Engine::Allocate, nullptr};

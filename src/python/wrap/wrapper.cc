@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CObject: the base of every wrapper, and the engine's runtime.
 #include "python/wrap/wrapper.h"
+#include "python/base/entry.h"
 
 #include <unistd.h>
 
@@ -166,7 +167,13 @@ bool BindNew(Wrapper* w, TVMFFIObject* h) {
   {
     CriticalSection section(AsObject(w));
     if (TVM_FFI_PREDICT_FALSE(w->handle.load(std::memory_order_relaxed) != tie::kEmpty)) {
-      old = ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(TakeHandle(w));
+      try {
+        old = ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(TakeHandle(w));
+      } catch (const std::bad_alloc&) {
+        Engine::DropStrong(h);
+        PyErr_NoMemory();
+        return false;
+      }
     }
     if (TVM_FFI_PREDICT_TRUE(w->handle.load(std::memory_order_relaxed) == tie::kEmpty)) {
       Engine::Attach(w, h, Engine::FindOrAdopt(h));
@@ -332,19 +339,19 @@ PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssiz
 }
 
 PyMethodDef object_methods[] = {
-    {"__chandle__", GetCHandle, METH_NOARGS, "Address of the C++ object, 0 when there is none."},
-    {"__ctypes_handle__", GetCtypesHandle, METH_NOARGS, "The address as a ctypes.c_void_p."},
-    {"same_as", SameAs, METH_O, "Whether both stand for the same C++ object."},
-    {"is_", SameAs, METH_O, "Whether both stand for the same C++ object."},
-    {"__move_handle_from__", MoveHandleFrom, METH_O,
+    {"__chandle__", Entry<GetCHandle>, METH_NOARGS,
+     "Address of the C++ object, 0 when there is none."},
+    {"__ctypes_handle__", Entry<GetCtypesHandle>, METH_NOARGS, "The address as a ctypes.c_void_p."},
+    {"same_as", Entry<SameAs>, METH_O, "Whether both stand for the same C++ object."},
+    {"is_", Entry<SameAs>, METH_O, "Whether both stand for the same C++ object."},
+    {"__move_handle_from__", Entry<MoveHandleFrom>, METH_O,
      "Take over the C++ object of another wrapper, which becomes empty."},
-    {"__init_handle_by_constructor__",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(InitHandleByConstructor)),
-     METH_FASTCALL, "Call an FFI function and become the wrapper of the object it returns."},
+    {"__init_handle_by_constructor__", EntryOfAnyKind<InitHandleByConstructor>(), METH_FASTCALL,
+     "Call an FFI function and become the wrapper of the object it returns."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef object_getset[] = {
-    {"id_", GetId, nullptr, "Address of the C++ object, 0 when there is none.", nullptr},
+    {"id_", Entry<GetId>, nullptr, "Address of the C++ object, 0 when there is none.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMemberDef object_members[] = {
@@ -353,14 +360,14 @@ PyMemberDef object_members[] = {
 
 PyType_Slot object_slots[] = {
     {Py_tp_doc, const_cast<char*>("Base of every Python object that stands for a C++ object.")},
-    {Py_tp_new, reinterpret_cast<void*>(NewWrapper)},
+    {Py_tp_new, Slot<NewWrapper>()},
     {Py_tp_dealloc, reinterpret_cast<void*>(DeallocWrapper)},
     {Py_tp_finalize, reinterpret_cast<void*>(FinalizeWrapper)},
     {Py_tp_traverse, reinterpret_cast<void*>(TraverseWrapper)},
     {Py_tp_clear, reinterpret_cast<void*>(ClearWrapper)},
-    {Py_tp_repr, reinterpret_cast<void*>(ReprWrapper)},
-    {Py_tp_hash, reinterpret_cast<void*>(HashWrapper)},
-    {Py_tp_richcompare, reinterpret_cast<void*>(CompareWrapper)},
+    {Py_tp_repr, Slot<ReprWrapper>()},
+    {Py_tp_hash, Slot<HashWrapper>()},
+    {Py_tp_richcompare, Slot<CompareWrapper>()},
     {Py_tp_methods, object_methods},
     {Py_tp_getset, object_getset},
     {Py_tp_members, object_members},

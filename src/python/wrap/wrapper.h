@@ -239,7 +239,7 @@ class Using {
 
 // Takes W's strong reference out of it; NULL when it has none. In W's critical section. Calls that
 // borrowed the object get a reference. A function's wrapper keeps one more until it dies, because
-// calls through it hold none.
+// calls through it hold none. Throws bad_alloc, and has then done nothing.
 TVMFFIObject* TakeHandle(Wrapper* w);
 
 // The handle for display: 0 when there is none.

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The boundary for C++ exceptions: none may leave a function that CPython calls.
+//
+//   PyMethodDef methods[] = {{"size", Entry<GetSize>, METH_NOARGS, nullptr}, ...};
+//   PyType_Slot slots[] = {{Py_tp_repr, Slot<Repr>()}, ...};
+//
+// Every function in such a table goes through Entry, also one that does not throw today. The
+// exceptions are tp_traverse, tp_clear, tp_finalize and tp_dealloc: CPython lets them report
+// nothing, so they do not allocate, or do without what they could not allocate.
+#ifndef TETHER_PYTHON_BASE_ENTRY_H_
+#define TETHER_PYTHON_BASE_ENTRY_H_
+
+#include <type_traits>
+
+#include "python/base/compat.h"
+
+namespace tether_py {
+
+// In a catch block: raises in Python what was caught.
+void RaiseCaught();
+
+template <auto F>
+struct EntryOf;
+
+template <typename R, typename... Args, R (*F)(Args...)>
+struct EntryOf<F> {
+  static R Call(Args... args) {
+    try {
+      return F(args...);
+    } catch (...) {
+      RaiseCaught();
+      if constexpr (std::is_pointer_v<R>) {
+        return nullptr;
+      } else if constexpr (std::is_same_v<R, bool>) {
+        return false;
+      } else {
+        return -1;
+      }
+    }
+  }
+};
+
+template <auto F>
+inline constexpr auto Entry = &EntryOf<F>::Call;
+
+template <auto F>
+void* Slot() {
+  return reinterpret_cast<void*>(&EntryOf<F>::Call);
+}
+
+// For METH_FASTCALL and METH_KEYWORDS, which have other arguments.
+template <auto F>
+PyCFunction EntryOfAnyKind() {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&EntryOf<F>::Call));
+}
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_BASE_ENTRY_H_
