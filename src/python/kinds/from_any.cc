@@ -17,13 +17,19 @@ using ffi::TypeIndex;
 
 namespace {
 
+// A class of the module, borrowed, or NULL with an error set.
+PyObject* CoreClass(const char* name, std::atomic<PyObject*>* cache) {
+  return FindOnce(cache, [name] { return PyObject_GetAttrString(core_module, name); });
+}
+
 // A bytes subclass instance that remembers the FFI object it came from. Takes over `h`.
 PyObject* FromBytes(TVMFFIObject* h) {
-  static PyObject* cached_object_name = PyUnicode_InternFromString("_tvm_ffi_cached_object");
-  static PyObject* bytes_class = PyObject_GetAttrString(core_module, "Bytes");
-  static PyObject* object_class = PyObject_GetAttrString(core_module, "Object");
-  bool loaded = cached_object_name != nullptr && bytes_class != nullptr && object_class != nullptr;
-  Wrapper* w = loaded ? AllocateWrapper(reinterpret_cast<PyTypeObject*>(object_class)) : nullptr;
+  static std::atomic<PyObject*> bytes_cache{nullptr}, object_cache{nullptr};
+  PyObject* bytes_class = CoreClass("Bytes", &bytes_cache);
+  PyObject* object_class = bytes_class != nullptr ? CoreClass("Object", &object_cache) : nullptr;
+  Wrapper* w = object_class != nullptr
+                   ? AllocateWrapper(reinterpret_cast<PyTypeObject*>(object_class))
+                   : nullptr;
   if (w == nullptr) {
     Engine::DropStrong(h);
     return nullptr;
@@ -38,7 +44,7 @@ PyObject* FromBytes(TVMFFIObject* h) {
   if (!args) return nullptr;
   Ref result = Ref::Steal(
       PyBytes_Type.tp_new(reinterpret_cast<PyTypeObject*>(bytes_class), args.get(), nullptr));
-  if (!result || PyObject_SetAttr(result.get(), cached_object_name, cached.get()) < 0)
+  if (!result || PyObject_SetAttrString(result.get(), "_tvm_ffi_cached_object", cached.get()) < 0)
     return nullptr;
   return result.release();
 }
@@ -89,7 +95,7 @@ PyObject* FromOpaque(TVMFFIObject* h) {
   return Py_NewRef(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(h)->handle));
 }
 
-// A container of a call with framework tensors keeps handing out such tensors.
+// A container from a call with framework tensors gives its tensors as tensors of that framework.
 PyObject* Tagged(PyObject* obj, const DLPackExchangeAPI* api) {
   if (TVM_FFI_PREDICT_FALSE(api != nullptr) && obj != nullptr &&
       PyObject_TypeCheck(obj, types.container)) {

@@ -21,7 +21,7 @@ PyObject* Text(const TVMFFIByteArray& bytes) {
   return PyUnicode_DecodeUTF8(bytes.data, static_cast<Py_ssize_t>(bytes.size), nullptr);
 }
 
-// Every index that was handed out has an entry; asking for another one would end the process.
+// NULL for an index that no type has: TVMFFIGetTypeInfo would end the process.
 const TVMFFITypeInfo* FindTypeInfo(int32_t index) {
   if (index < 0) return nullptr;
   if (index < TypeIndex::kTVMFFIStaticObjectEnd || FindClassOfIndex(index) != nullptr) {
@@ -140,7 +140,7 @@ PyObject* TypeKeyToIndex(PyObject*, PyObject* key) {
     return PyErr_Format(PyExc_TypeError, "a type key must be a str, got %s", Py_TYPE(key)->tp_name);
   }
   if (!Utf8(key, &bytes)) return nullptr;
-  // A query leaves no error behind when the key is unknown.
+  // Unlike TVMFFITypeKeyToIndex this leaves no error behind when the key is unknown.
   int32_t index = TVMFFITypeGetOrAllocIndex(&bytes, -1, 0, 0, 0, -2);
   if (index < 0) Py_RETURN_NONE;
   return PyLong_FromLong(index);
