@@ -19,12 +19,12 @@ from functools import cached_property
 
 TYPE_CHECKING = False  # typing costs a third of the import time, and only checkers need it
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 core: Any = sys.modules["tvm_ffi.core"]
 
-# Type indices of origins that are no types of the table.
+# Type indices of origins that are not types of the table.
 _ANY = -1
 _NO_TYPE = -2
 _UNKNOWN = -3
@@ -111,7 +111,6 @@ _ORIGIN_NATIVE_LAYOUT: dict[str, tuple[int, int, int]] = {
 
 _SEQUENCES = ("list", "Array", "List")
 _MAPPINGS = ("dict", "Map", "Dict")
-_TOO_DEEP = "the value contains itself or is nested too deeply"
 _ACCEPTS_ATTR = "__ffi_convert_type_schema__"
 
 
@@ -324,8 +323,53 @@ class TypeSchema:
         except _ConvertError as error:
             message = str(error)
         except RecursionError:
-            message = _TOO_DEEP
+            if not _contains_itself(value):
+                raise
+            message = "the value contains itself"
         raise TypeError(f"type {what} failed for {self!r}: {message}")
+
+
+def _contains_itself(value: Any) -> bool:
+    """Tell whether a value that could not be converted leads back to itself.
+
+    It goes where conversion goes: into lists, tuples and dicts, and to what a value stands for.
+    """
+    path = [value]
+    rest = [_parts(value)]
+    on_path = {id(value)}
+    seen = {id(value): value}  # holds the values, so that no address is used twice
+    while rest:
+        for part in rest[-1]:
+            if id(part) in on_path:
+                return True
+            if id(part) not in seen:
+                break
+        else:
+            rest.pop()
+            on_path.discard(id(path.pop()))
+            continue
+        # Values that stand for new ones without end never come back to themselves.
+        if len(path) > 2 * sys.getrecursionlimit():
+            return False
+        path.append(part)
+        rest.append(_parts(part))
+        on_path.add(id(part))
+        seen[id(part)] = part
+    return False
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Iterate over the values whose conversion is part of the conversion of `value`."""
+    if isinstance(value, (list, tuple)):
+        return iter(tuple(value))
+    if isinstance(value, dict):
+        return iter((*value.keys(), *value.values()))
+    if hasattr(type(value), "__tvm_ffi_value__") and not isinstance(value, core.CObject):
+        try:
+            return iter((value.__tvm_ffi_value__(),))
+        except Exception:
+            pass
+    return iter(())
 
 
 def _checked_args(origin: str, args: Iterable[TypeSchema] | None) -> tuple[TypeSchema, ...] | None:

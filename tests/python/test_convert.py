@@ -117,3 +117,43 @@ def test_native_objects_keep_an_object_beside_them() -> None:
     assert testing.echo(pair) is pair._tvm_ffi_cached_object
     assert tvm_ffi.get_global_func("ffi.ArraySize")(pair) == 2
     assert tvm_ffi.convert(pair) is pair
+
+
+def test_a_value_of_more_than_one_kind() -> None:
+    """Arguments and `convert` ask in different orders; `convert` also looks at the value itself."""
+
+    class Elements(list):
+        def __tvm_ffi_object__(self) -> object:
+            return array
+
+    class Action:
+        def __call__(self) -> int:
+            return 1
+
+        def __dlpack__(self, **_: object) -> object:
+            raise BufferError("not a tensor")
+
+    class Plain:
+        pass
+
+    array = tvm_ffi.Array([1])
+    assert testing.echo(Elements([2])) is array
+    assert list(tvm_ffi.convert(Elements([2]))) == [2]
+    assert tvm_ffi.convert(Action())() == 1
+    with pytest.raises(BufferError):
+        testing.echo(Action())
+    plain = Plain()
+    assert type(tvm_ffi.convert(plain)) is core.OpaquePyObject
+    plain.__tvm_ffi_int__ = lambda: 1  # type: ignore[attr-defined]
+    assert tvm_ffi.convert(plain) is plain
+    assert testing.echo(plain) is plain
+
+
+def test_an_attribute_that_fails_is_reported() -> None:
+    class Fails:
+        @property
+        def __dlpack__(self) -> object:
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        tvm_ffi.convert(Fails())

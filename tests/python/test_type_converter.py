@@ -500,8 +500,10 @@ def test_containers_that_contain_themselves() -> None:
     loop.append(loop)
     ring: dict[str, Any] = {}
     ring["ring"] = [ring]
-    text = "the value contains itself or is nested too deeply$"
-    for value in (loop, ring):
+    stands = Stands(None)
+    stands.value = {"a": [stands]}
+    text = "the value contains itself$"
+    for value in (loop, ring, [stands], ([1, 1], loop)):
         for declared in (schema(Any), TypeSchema("Object")):
             with pytest.raises(TypeError, match=text):
                 declared.convert(value)
@@ -510,6 +512,27 @@ def test_containers_that_contain_themselves() -> None:
             schema(annotation).convert(value)
         with pytest.raises(TypeError, match=text):
             schema(annotation).check_value(value)
+
+
+def test_a_full_stack_is_not_a_cycle() -> None:
+    deep: Any = 0
+    for _ in range(50_000):
+        deep = [deep, 1]
+
+    class Endless:
+        def __tvm_ffi_value__(self) -> Any:
+            return [Endless()]
+
+    class Recursive:
+        def __tvm_ffi_int__(self) -> int:
+            return self.__tvm_ffi_int__()
+
+    for annotation, value in ((list[Any], deep), (Any, [Endless()]), (int, Recursive())):
+        for use in (schema(annotation).convert, schema(annotation).check_value):
+            with pytest.raises(RecursionError):
+                use(value)
+    while deep:
+        deep = deep[0]
 
 
 def test_integers_that_python_refuses_to_print() -> None:

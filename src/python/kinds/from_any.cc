@@ -20,10 +20,7 @@ namespace {
 
 // A bytes subclass instance that remembers the FFI object it came from. Takes over `h`.
 PyObject* FromBytes(TVMFFIObject* h) {
-  static PyObject* cached_object_name = PyUnicode_InternFromString("_tvm_ffi_cached_object");
-  bool ready = cached_object_name != nullptr;
-  Wrapper* w =
-      ready ? AllocateWrapper(reinterpret_cast<PyTypeObject*>(hooks.object_class)) : nullptr;
+  Wrapper* w = AllocateWrapper(reinterpret_cast<PyTypeObject*>(hooks.object_class));
   if (w == nullptr) {
     Engine::DropStrong(h);
     return nullptr;
@@ -38,7 +35,7 @@ PyObject* FromBytes(TVMFFIObject* h) {
   if (!args) return nullptr;
   Ref result = Ref::Steal(
       PyBytes_Type.tp_new(reinterpret_cast<PyTypeObject*>(hooks.bytes_class), args.get(), nullptr));
-  if (!result || PyObject_SetAttr(result.get(), cached_object_name, cached.get()) < 0)
+  if (!result || PyObject_SetAttrString(result.get(), "_tvm_ffi_cached_object", cached.get()) < 0)
     return nullptr;
   return result.release();
 }
@@ -89,7 +86,7 @@ PyObject* FromOpaque(TVMFFIObject* h) {
   return Py_NewRef(static_cast<PyObject*>(TVMFFIOpaqueObjectGetCellPtr(h)->handle));
 }
 
-// A container of a call with framework tensors keeps handing out such tensors.
+// A container from a call with framework tensors gives its tensors as tensors of that framework.
 TVM_FFI_NO_INLINE PyObject* Tag(PyObject* obj, const DLPackExchangeAPI* api) {
   if (obj == nullptr || !PyObject_TypeCheck(obj, types.container)) return obj;
   if (Notes::Set(obj, api)) return obj;

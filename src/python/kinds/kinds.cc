@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of kinds. Everything that decides what a Python value is reads it: arguments, convert()
+// The table of kinds. All code that decides what a Python value is uses it: arguments, convert()
 // and conversion by schema.
 #include "python/kinds/kinds.h"
 
@@ -19,12 +19,12 @@ namespace tether_py {
 
 // clang-format off
 //
-// One line per kind: its name, how it is converted, how it is told. The order of the lines is the
-// order for arguments: the first test that `obj` passes decides. The answer holds for every value
-// of the exact type, and to_any.cc keeps it.
+// One line per kind: its name, its setter, its test. The order of the lines is the order for
+// arguments: the first test that `obj` passes decides. The result holds for every value of exactly
+// that type, and to_any.cc caches it by type.
 //   Has(where, "x")        the class has the attribute x
 //   IsA(obj, "m", "C")     an instance of m.C; a module that is not loaded has no instances
-//   Choose(f, obj)         f picks the setter, or says that it is another kind after all
+//   Choose(f, obj)         f chooses the setter, or NULL: it is of another kind after all
 #define TETHER_KINDS(X)                                                                            \
   X(kNone,             SetNone,                         obj == Py_None)                            \
   X(kTensor,           SetTensor,                       PyObject_TypeCheck(obj, types.tensor))     \
@@ -73,11 +73,10 @@ namespace {
 
 using K = ValueKind;
 
-// The interface has two other orders, which differ for a value that passes more than one test.
+// The interface requires two other orders. They matter for values that pass more than one test.
 //
-// convert(): a value that is a Python container or a text is that, and a callable is a function,
-// whatever protocols it has. Attributes count that the value itself has, not only those of its
-// class, so the answer cannot be kept by type.
+// convert(): Python containers, text and callables come before the protocols. Attributes are looked
+// up on the value itself, not only on its class, so the result cannot be cached by type.
 constexpr ValueKind kConvertOrder[] = {
     K::kNone,           K::kWrapper,     K::kBool,          K::kInt,        K::kFloat,
     K::kNative,         K::kNumber,      K::kVoidPointer,   K::kDataType,   K::kDevice,
@@ -87,12 +86,12 @@ constexpr ValueKind kConvertOrder[] = {
     K::kDeviceProtocol, K::kIntProtocol, K::kFloatProtocol, K::kOpaque,
 };
 
-// Conversion by schema: a value that stands for another is replaced by it before its kind matters,
-// so __tvm_ffi_value__ and asobject come early. A schema then asks only for the kinds it accepts
+// Conversion by schema: a value that stands for another value is replaced by it first, so
+// __tvm_ffi_value__ and asobject come early. After that a schema asks only for the kinds it accepts
 // (IsOfKind).
 constexpr ValueKind kStandInOrder[] = {
     K::kWrapper,   K::kRValue,        K::kNative,       // for themselves
-    K::kFFIObject, K::kValueProtocol, K::kConvertible,  // for what they give
+    K::kFFIObject, K::kValueProtocol, K::kConvertible,  // for what they return
 };
 
 // The names, one after another.
@@ -110,8 +109,8 @@ constexpr const char* NameOf(ValueKind kind) {
 TETHER_KINDS(TETHER_CHECK)  // the lines stand in the order of ValueKind
 #undef TETHER_CHECK
 
-// Whose attributes count: those of a class, where any failure means that it has none, or those of a
-// value, as hasattr() sees them. 1 or 0, or -1 with an error set.
+// Looks on a class, where any failure means that it has no such attribute, or on a value, as
+// hasattr() does. 1 or 0, or -1 with an error set.
 TVM_FFI_NO_INLINE int Has(PyObject* where, const char* name) {
   if (PyType_Check(where)) return HasMethod(reinterpret_cast<PyTypeObject*>(where), name);
   Ref attribute = Ref::Steal(PyObject_GetAttrString(where, name));
@@ -166,7 +165,7 @@ Setter ResolveSetter(PyObject* obj) {
   Setter setter = nullptr;
   int kind = 0;
   int is;
-  while ((is = Match(static_cast<K>(kind), obj, &setter)) == 0) ++kind;  // kOpaque is anything
+  while ((is = Match(static_cast<K>(kind), obj, &setter)) == 0) ++kind;  // ends at kOpaque
   return is > 0 ? setter : nullptr;
 }
 
@@ -194,10 +193,10 @@ bool ResolveStandIn(PyObject* obj, ValueKind* out) {
 PyObject* KindForConvert(PyObject*, PyObject* obj) {
   for (ValueKind kind : kConvertOrder) {
     int is = Passes(kind, obj, obj);
-    // Without the k.
+    // Without the leading k.
     if (is != 0) return is > 0 ? PyUnicode_InternFromString(NameOf(kind) + 1) : nullptr;
   }
-  Py_UNREACHABLE();  // kOpaque is anything
+  Py_UNREACHABLE();  // every value passes kOpaque
 }
 
 }  // namespace tether_py

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of Python values: what the frontend can make something of. kinds.cc has the table: one
-// line per kind, with its test and its setter, and the orders in which the tests are asked.
+// The kinds of Python values. The table in kinds.cc has one line per kind, with its test and its
+// setter; the orders in which the tests are tried stand beside it.
 #ifndef TETHER_PYTHON_KINDS_KINDS_H_
 #define TETHER_PYTHON_KINDS_KINDS_H_
 
@@ -10,7 +10,7 @@
 
 namespace tether_py {
 
-// In the order in which an argument is asked.
+// In the order in which the tests are tried for an argument.
 enum class ValueKind : uint8_t {
   kNone,
   kTensor,
@@ -64,8 +64,8 @@ Setter ResolveSetter(PyObject* obj);
 // error set.
 int IsOfKind(PyObject* obj, std::initializer_list<ValueKind> kinds);
 
-// What a value stands for where it is converted by schema: what it gives for kFFIObject,
-// kValueProtocol and kConvertible, itself for any other answer. False with an error set.
+// How a value stands for another one in conversion by schema: kFFIObject, kValueProtocol or
+// kConvertible. Any other result: it stands for itself. False with an error set.
 bool ResolveStandIn(PyObject* obj, ValueKind* out);
 
 // core._kind_for_convert(value): the name of the kind that decides what convert() does.

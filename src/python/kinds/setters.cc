@@ -88,13 +88,13 @@ bool SetWrapperFrom(Ref wrapper, PyObject* obj, const char* how, TVMFFIAny* out,
   return done;
 }
 
-// What the elements of a container say about the call counts where its other arguments are silent.
+// The context that the elements of a container give is used where the other arguments give none.
 void TakeContext(Arguments* inside, Arguments* args) {
   if (CallContext* found = inside->context()) args->MutableContext()->FillGapsFrom(*found);
 }
 
-// Appends the leading elements that are plain small integers and floats, and says how many. Nothing
-// else can happen meanwhile: converting those runs no Python code.
+// Appends the leading elements that are plain small integers and floats, and returns how many. This
+// runs no Python code.
 Py_ssize_t AppendNumbers(PyObject* const* items, Py_ssize_t n, ffi::ArrayObj* array) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     int64_t value;
@@ -109,7 +109,7 @@ Py_ssize_t AppendNumbers(PyObject* const* items, Py_ssize_t n, ffi::ArrayObj* ar
   return n;
 }
 
-// The elements of `items`, of which `array` has room for all, from `begin` on.
+// Appends the elements of `items` from `begin` on; `array` has room for all of them.
 bool AppendItems(PyObject* items, Py_ssize_t begin, ffi::ArrayObj* array, Arguments* inside) {
   // A copy of the references: converting an element may run Python code that changes the list.
   Ref rest = Ref::Steal(PySequence_GetSlice(items, begin, PY_SSIZE_T_MAX));
@@ -262,7 +262,7 @@ bool SetDict(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 
 bool SetVoidPointer(PyObject* obj, TVMFFIAny* out, Arguments*) {
   Ref address = Ref::Steal(PyObject_GetAttrString(obj, "value"));
-  if (address.get() == Py_None) {  // ctypes' way to say NULL
+  if (address.get() == Py_None) {  // how ctypes shows NULL
     Store(out, TypeIndex::kTVMFFIOpaquePtr, 0);
     return true;
   }
@@ -284,7 +284,7 @@ bool SetCudaStream(PyObject* obj, TVMFFIAny* out, Arguments*) {
   return StorePointer(Ref::Borrow(PyTuple_GET_ITEM(pair.get(), 1)), out);
 }
 
-// Of a torch that has no __cuda_stream__ yet.
+// For a torch that has no __cuda_stream__ yet.
 bool SetTorchStream(PyObject* obj, TVMFFIAny* out, Arguments*) {
   return StorePointer(Ref::Steal(PyObject_GetAttrString(obj, "cuda_stream")), out);
 }
@@ -307,7 +307,7 @@ bool SetFloatProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
 }
 
 bool SetValueProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  // A value that gives itself, or a cycle, ends in RecursionError.
+  // A value that returns itself, or a cycle of values, ends in RecursionError.
   if (!EnterRecursion(" in __tvm_ffi_value__()")) return false;
   bool done = Try([&] {
     Ref value = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_value__", nullptr));
@@ -339,8 +339,8 @@ bool SetOpaque(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 }
 
 bool ArrayFromItems(PyObject* items, ffi::Array<ffi::Any>* out, Arguments* inside) {
-  // Without the GIL another thread may change a list at any time, so only a copy stands still. A
-  // subclass may show elements that it does not store.
+  // Without the GIL another thread may change a list at any time, so a copy is taken. A subclass
+  // may iterate over other elements than those it stores.
   Ref fixed = PyTuple_CheckExact(items) || (PyList_CheckExact(items) && !kFreeThreaded)
                   ? Ref::Borrow(items)
                   : Ref::Steal(PySequence_Tuple(items));

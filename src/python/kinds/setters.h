@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One setter per kind of value, but for those that stand with their data: tensors, dtypes, devices,
-// functions, wrappers.
+// One setter per kind of value. Those of tensors, dtypes, devices, functions and wrappers are with
+// the code for their data.
 #ifndef TETHER_PYTHON_KINDS_SETTERS_H_
 #define TETHER_PYTHON_KINDS_SETTERS_H_
 

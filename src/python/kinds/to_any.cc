@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python -> Any. The setter of a value is found once per exact type (kinds.h) and kept here.
+// Python -> Any. The setter of a value is found once per exact type (kinds.h) and cached here.
 #include <unordered_map>
 
 #include "python/base/entry.h"
@@ -10,15 +10,18 @@
 
 namespace tether_py {
 
-// ---- what is shared, and by which rule ----
+// clang-format off
+// ---- shared variables of this folder, and what protects each ----
 //
-// Known().by_type       guarded by Known().lock, which is never held while Python code may run. The
-//                       classes are borrowed: ForgetSetter takes a class out before it dies, and
-//                       nothing enters that WatchClass refuses.
-// recent_setters        with the GIL guarded by it; without it each thread has its own.
-// recent_setters_epoch  as recent_setters: the value of class_epoch for which it was filled.
-// class_epoch           atomic; only grows, by one for every class that died.
-// kRules (kinds.cc)     constant.
+// Known().by_type       Known().lock, which is never held while Python code may run. The classes
+//                       are borrowed: only those that WatchClass accepts are added, and
+//                       ForgetSetter removes a class before its address can be reused.
+// recent_setters        the GIL; without it each thread has its own.
+// recent_setters_epoch  as recent_setters: the class_epoch for which the table was filled.
+// class_epoch           atomic; incremented for every class that died.
+// from_any.cc           classes looked up on first use: atomic, written once (FindOnce).
+// kinds.cc              constants only.
+// clang-format on
 
 namespace {
 
@@ -39,7 +42,7 @@ std::atomic<uint64_t> class_epoch{0};
 
 namespace {
 
-// Of two types that want one place the first has it, and the second has the place beside.
+// Two types may share a slot: the first one gets it, the second one gets the slot next to it.
 RecentSetter* BesideRecent(RecentSetter* recent) {
   return &recent_setters[(recent - recent_setters) ^ 1];
 }
@@ -94,7 +97,7 @@ void ForgetSetter(PyTypeObject* cls) {
     Known().by_type.erase(cls);
   }
   if (kFreeThreaded) {
-    // The small tables of other threads: whoever looks next sees that they are out of date.
+    // Other threads see at their next lookup that their small table is out of date.
     class_epoch.fetch_add(1, std::memory_order_relaxed);
     return;
   }

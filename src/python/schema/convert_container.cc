@@ -46,13 +46,13 @@ Outcome WrongLength(const Node* node, std::string_view type_name, Py_ssize_t siz
                            type_name, " of length ", NumberText(size)});
 }
 
-// The parts of containers: a value of Python, or NULL node for one that stays as packing makes it.
+// A part of a Python container. NULL node: it is converted as an argument would be.
 Outcome ConvertPart(const Node* node, PyObject* value, Result* result) {
   if (node != nullptr) return Convert(node, value, result);
   return ToOwnedAny(value, &result->value) ? Outcome::kDone : Outcome::kRaised;
 }
 
-// The same for a value of the FFI.
+// A part of an FFI container. NULL node: it stays as it is.
 Outcome ConvertPart(const Node* node, const ffi::Any& value, Result* result) {
   return node != nullptr ? ConvertCell(node, CellIn(value), result) : Done(value, result);
 }
@@ -180,7 +180,7 @@ Outcome ConvertMapping(const Node* node, PyObject* value, Result* result) {
     if (PySequence_Fast_GET_SIZE(pair.get()) != 2) return Unexpected(node, value, result);
     Outcome outcome = entries.Add(PySequence_Fast_GET_ITEM(pair.get(), 0),
                                   PySequence_Fast_GET_ITEM(pair.get(), 1), result);
-    // Packing what no node looks at is packing the mapping itself.
+    // Where no node looks at the entries, a failure is one of packing the mapping itself.
     if (outcome == Outcome::kRaised && entries.IsUntyped()) {
       return PackingFailed(node, value, result);
     }

@@ -54,7 +54,7 @@ std::string Indented(const std::string& text) {
   return result;
 }
 
-// Asks the type's own hook; what it says goes to the end of the message.
+// Calls the hook of the type; its error text goes to the end of the message.
 Outcome ConvertByHook(const Node* node, PyObject* value, const TVMFFIAny& hook, Result* result) {
   TVMFFIAny packed = CellIn(result->value);
   TVMFFIAny converted;
@@ -72,11 +72,11 @@ Outcome ConvertByHook(const Node* node, PyObject* value, const TVMFFIAny& hook, 
   return Extended(result, {"\n  __ffi_convert__ failed:\n", Indented(why)});
 }
 
-// The member of an enum class that bears a payload. A mismatch without message: no such member.
+// The member of an enum class that has this payload. A mismatch without message: no such member.
 Outcome ConvertPayload(const Node* node, PyObject* value, Result* result) {
   const Node* payload_node = ArgOf(node, 0);
   Outcome outcome = Convert(payload_node, value, result);
-  // An integer beyond int64 is told so; any other value is just not a payload.
+  // For an integer out of range the message stays; any other value is just not a payload.
   bool is_range_error = payload_node->origin == Origin::kInt && PyLong_Check(value);
   if (outcome == Outcome::kMismatch && !is_range_error) result->message.clear();
   if (outcome != Outcome::kDone) return outcome;

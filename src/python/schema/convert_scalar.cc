@@ -28,7 +28,7 @@ Outcome ConvertNumber(const Node* node, PyObject* value, Result* result) {
                            " out of int64 range [-9223372036854775808, 9223372036854775807]"});
 }
 
-// A number from the method by which a class offers one.
+// A number from the method of a class that provides one.
 Outcome ConvertByMethod(const Node* node, PyObject* value, const char* method, Result* result) {
   Ref number = Ref::Steal(PyObject_CallMethod(value, method, nullptr));
   if (number && node->origin == Origin::kInt) {
@@ -41,7 +41,7 @@ Outcome ConvertByMethod(const Node* node, PyObject* value, const char* method, R
   return number ? ConvertNumber(node, number.get(), result) : PackingFailed(node, value, result);
 }
 
-// A value of the number's kind, or of the protocol by which a class offers such a number.
+// From a value of the number's kind, or by the protocol for such numbers.
 Outcome ConvertToNumber(const Node* node, PyObject* value, ValueKind kind, ValueKind protocol,
                         const char* method, Result* result) {
   int is = PyLong_Check(value) ? 1 : IsOfKind(value, {kind});
@@ -83,13 +83,13 @@ Outcome ConvertText(const Node* node, PyObject* value, Result* result) {
   bool fits = node->origin == Origin::kStr ? PyUnicode_Check(value) != 0
                                            : PyBytes_Check(value) || PyByteArray_Check(value);
   if (!fits) return Unexpected(node, value, result);
-  // A text that Python can hold and UTF-8 cannot is not a matter of types.
+  // Text that cannot be encoded in UTF-8 is an error of its own, not a mismatch of types.
   return ToOwnedAny(value, &result->value) ? Outcome::kDone : Outcome::kRaised;
 }
 
 Outcome ConvertDevice(const Node* node, PyObject* value, Result* result) {
   if (!PyUnicode_Check(value)) {
-    // A tensor has a device and is none.
+    // A tensor has a device but is not one.
     int is = IsOfKind(value, {ValueKind::kDevice, ValueKind::kDeviceProtocol});
     int is_tensor = is > 0 ? IsOfKind(value, {ValueKind::kDLPack}) : 0;
     if (is < 0 || is_tensor < 0) return Outcome::kRaised;

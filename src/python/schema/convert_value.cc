@@ -29,7 +29,7 @@ bool IsBuiltin(PyTypeObject* type) {
          type == &PyDict_Type || type == &PyBytes_Type || type == Py_TYPE(Py_None);
 }
 
-// The node whose failure a value that cannot be unwrapped is reported as.
+// The node that messages name when a value cannot be unwrapped.
 const Node* ReportingNode(const Node* node) {
   while (node->origin == Origin::kOptional) node = ArgOf(node, 0);
   return node;
@@ -79,7 +79,7 @@ Outcome Unwrap(const Node* node, Ref* value, Result* result) {
 
 // ---- dispatch ----
 
-// First alternative that accepts. `value` is what Convert or ConvertCell takes.
+// The first alternative that accepts the value. `value` is what Convert or ConvertCell takes.
 template <typename T>
 Outcome FirstOf(const Node* node, const T& value, Outcome (*convert)(const Node*, T, Result*),
                 Result* result) {
@@ -165,7 +165,6 @@ Outcome Convert(const Node* node, PyObject* value, Result* result) {
 
 namespace {
 
-// Objects that Python sees as themselves, not through the value they hold.
 ffi::ObjectRef ObjectInCell(const TVMFFIAny& cell) {
   return ffi::ObjectRef(ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(cell.v_obj));
 }

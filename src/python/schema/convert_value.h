@@ -44,11 +44,11 @@ Outcome ConvertObject(const Node* node, PyObject* value, Result* result);
 
 // ---- shared by those ----
 
-// By the conversion of arguments.
+// Converts as an argument is converted.
 inline Outcome Pack(const Node* node, PyObject* value, Result* result) {
   return ToOwnedAny(value, &result->value) ? Outcome::kDone : PackingFailed(node, value, result);
 }
-// Packs, and insists that one kind of value comes out.
+// The same; a result of another type is a mismatch.
 Outcome PackAs(const Node* node, PyObject* value, int32_t type_index, Result* result);
 // The object of a wrapper, held. Null with an error set.
 ffi::ObjectRef HeldObject(PyObject* wrapper);

@@ -24,7 +24,7 @@ int FindOrigin(const char* name) {
   return -1;
 }
 
-// How many arguments a kind takes at least; what is not a container takes none.
+// The least number of arguments of an origin; only containers have any.
 Py_ssize_t MinArgs(Origin origin, bool has_member) {
   switch (origin) {
     case Origin::kArray:

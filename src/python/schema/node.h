@@ -55,7 +55,7 @@ inline const Node* PartNode(const Node* node, Py_ssize_t i) {
 
 // Whether an object of that type is one of the type that a kObject node names.
 bool Fits(const Node* node, int32_t type_index);
-// Whether a cell that needs no conversion for `node` can be told by its index alone.
+// Whether every cell with that type index fits the node without conversion.
 bool IsNative(const Node* node, int32_t index);
 
 // A new node; `args` is a tuple of nodes or None, `member` a callable or None. NULL with an error

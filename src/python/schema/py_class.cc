@@ -65,9 +65,10 @@ PyObject* RegisterField(PyObject*, PyObject* args) {
     ffi::Function setter;
     FillAccessors(&info, converter, &setter);
     if (int code = TVMFFITypeRegisterField(type_index, &info)) return RaiseFromCall(code);
-    // The setter borrows its converter; like the type the field belongs to, it lives for ever.
+    // The setter borrows its converter, which therefore is never released, like the type.
     Py_INCREF(converter);
     const TVMFFITypeInfo* type = TVMFFIGetTypeInfo(type_index);
+    // The setter stores these values unchanged, so it does not have to be called.
     Field* field = FieldOfType(type, type->num_fields - 1, KeepsValuesOf(converter, static_index));
     Ref get = Ref::Steal(MakeFieldGetter(field));
     Ref set = Ref::Steal(MakeFieldSetter(field));

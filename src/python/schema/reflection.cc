@@ -18,24 +18,22 @@ using ffi::TypeIndex;
 
 namespace {
 
-Ref Text(const TVMFFIByteArray& bytes) {
-  return Ref::Steal(PyUnicode_DecodeUTF8(bytes.data, static_cast<Py_ssize_t>(bytes.size), nullptr));
+// NULL with an error set.
+PyObject* Text(const TVMFFIByteArray& bytes) {
+  return PyUnicode_DecodeUTF8(bytes.data, static_cast<Py_ssize_t>(bytes.size), nullptr);
 }
 
-// Every index that was handed out has an entry; asking for another one would end the process.
+// NULL for an index that no type has: TVMFFIGetTypeInfo would end the process.
 const TVMFFITypeInfo* FindTypeInfo(int32_t index) {
-  static ffi::Function* keys = nullptr;
   if (index < 0) return nullptr;
   if (index < TypeIndex::kTVMFFIStaticObjectEnd || FindClassOfIndex(index) != nullptr) {
-    // Below, between 13 and 63, there are holes.
+    // Between the plain values and the objects there are holes.
     if (index > TypeIndex::kTVMFFISmallBytes && index < TypeIndex::kTVMFFIStaticObjectBegin)
       return nullptr;
     return TVMFFIGetTypeInfo(index);
   }
-  if (keys == nullptr) {
-    keys = new ffi::Function(ffi::Function::GetGlobalRequired("ffi.GetRegisteredTypeKeys"));
-  }
-  for (const ffi::String& key : (*keys)().cast<ffi::Array<ffi::String>>()) {
+  ffi::Function keys = ffi::Function::GetGlobalRequired("ffi.GetRegisteredTypeKeys");
+  for (const ffi::String& key : keys().cast<ffi::Array<ffi::String>>()) {
     TVMFFIByteArray bytes{key.data(), key.size()};
     int32_t found = -1;
     if (TVMFFITypeKeyToIndex(&bytes, &found) == 0 && found == index)
@@ -44,45 +42,84 @@ const TVMFFITypeInfo* FindTypeInfo(int32_t index) {
   return nullptr;
 }
 
-bool Put(PyObject* dict, const char* key, Ref value) {
-  return value && PyDict_SetItemString(dict, key, value.get()) == 0;
+// NULL with an error set.
+PyObject* DefaultOf(const TVMFFIFieldInfo& info) {
+  if ((info.flags & kTVMFFIFieldFlagBitMaskHasDefault) != 0) {
+    return FromBorrowedAny(info.default_value_or_factory);
+  }
+  return Py_NewRef(sentinels.missing);
 }
 
-Ref FieldDict(const TVMFFITypeInfo* type, int32_t i) {
+// The following give new dicts, or NULL with an error set.
+
+PyObject* FieldDict(const TVMFFITypeInfo* type, int32_t i) {
   const TVMFFIFieldInfo& info = type->fields[i];
   Field* field = FieldOfType(type, i);
-  Ref dict = Ref::Steal(PyDict_New());
-  if (!dict) return nullptr;
-  PyObject* d = dict.get();
-  bool has_default = (info.flags & kTVMFFIFieldFlagBitMaskHasDefault) != 0;
-  Ref default_value = has_default ? Ref::Steal(FromBorrowedAny(info.default_value_or_factory))
-                                  : Ref::Borrow(sentinels.missing);
-  bool done = Put(d, "name", Text(info.name)) && Put(d, "doc", Text(info.doc)) &&
-              Put(d, "metadata", Text(info.metadata)) &&
-              Put(d, "flags", Ref::Steal(PyLong_FromLongLong(info.flags))) &&
-              Put(d, "size", Ref::Steal(PyLong_FromLongLong(info.size))) &&
-              Put(d, "alignment", Ref::Steal(PyLong_FromLongLong(info.alignment))) &&
-              Put(d, "offset", Ref::Steal(PyLong_FromLongLong(info.offset))) &&
-              Put(d, "field_static_type_index",
-                  Ref::Steal(PyLong_FromLong(info.field_static_type_index))) &&
-              Put(d, "getter", Ref::Steal(MakeFieldGetter(field))) &&
-              Put(d, "setter", Ref::Steal(MakeFieldSetter(field))) &&
-              Put(d, "default", std::move(default_value));
-  return done ? dict : Ref();
+  Ref getter = Ref::Steal(MakeFieldGetter(field));
+  Ref setter = getter ? Ref::Steal(MakeFieldSetter(field)) : Ref();
+  PyObject* default_value = setter ? DefaultOf(info) : nullptr;
+  if (default_value == nullptr) return nullptr;
+  // clang-format off
+  return Py_BuildValue("{sNsNsNsLsLsLsLsisOsOsN}",
+      "name", Text(info.name),
+      "doc", Text(info.doc),
+      "metadata", Text(info.metadata),
+      "flags", static_cast<long long>(info.flags),
+      "size", static_cast<long long>(info.size),
+      "alignment", static_cast<long long>(info.alignment),
+      "offset", static_cast<long long>(info.offset),
+      "field_static_type_index", static_cast<int>(info.field_static_type_index),
+      "getter", getter.get(),
+      "setter", setter.get(),
+      "default", default_value);
+  // clang-format on
 }
 
-Ref MethodDict(const TVMFFIMethodInfo& info) {
-  Ref dict = Ref::Steal(PyDict_New());
-  if (!dict) return nullptr;
-  PyObject* d = dict.get();
-  Ref func = Ref::Steal(FromBorrowedAny(info.method));
-  if (!func) return nullptr;
-  ApplyMetadata(func.get(), info.metadata);
-  bool done = Put(d, "name", Text(info.name)) && Put(d, "doc", Text(info.doc)) &&
-              Put(d, "metadata", Text(info.metadata)) &&
-              Put(d, "flags", Ref::Steal(PyLong_FromLongLong(info.flags))) &&
-              Put(d, "func", std::move(func));
-  return done ? dict : Ref();
+PyObject* MethodDict(const TVMFFIMethodInfo& info) {
+  PyObject* func = FromBorrowedAny(info.method);
+  if (func == nullptr) return nullptr;
+  ApplyMetadata(func, info.metadata);
+  // clang-format off
+  return Py_BuildValue("{sNsNsNsLsN}",
+      "name", Text(info.name),
+      "doc", Text(info.doc),
+      "metadata", Text(info.metadata),
+      "flags", static_cast<long long>(info.flags),
+      "func", func);
+  // clang-format on
+}
+
+// Appends a new object, which it takes over. False with an error set.
+bool Append(PyObject* list, PyObject* item) {
+  Ref owned = Ref::Steal(item);
+  return owned && PyList_Append(list, item) == 0;
+}
+
+PyObject* TypeDict(const TVMFFITypeInfo* type) {
+  Ref ancestors = Ref::Steal(PyList_New(0));
+  Ref fields = Ref::Steal(PyList_New(0));
+  Ref methods = Ref::Steal(PyList_New(0));
+  if (!ancestors || !fields || !methods) return nullptr;
+  for (int32_t i = 0; i < type->type_depth; ++i) {
+    PyObject* ancestor = PyLong_FromLong(type->type_ancestors[i]->type_index);
+    if (!Append(ancestors.get(), ancestor)) return nullptr;
+  }
+  for (int32_t i = 0; i < type->num_fields; ++i) {
+    if (!Append(fields.get(), FieldDict(type, i))) return nullptr;
+  }
+  for (int32_t i = 0; i < type->num_methods; ++i) {
+    if (!Append(methods.get(), MethodDict(type->methods[i]))) return nullptr;
+  }
+  int32_t size = type->metadata != nullptr ? type->metadata->total_size : 0;
+  // clang-format off
+  return Py_BuildValue("{sNsOsOsOsNsN}",
+      "type_key", Text(type->type_key),
+      "type_ancestors", ancestors.get(),
+      "fields", fields.get(),
+      "methods", methods.get(),
+      "total_size", size != 0 ? PyLong_FromLong(size) : Py_NewRef(Py_None),
+      "has_metadata", PyBool_FromLong(type->metadata != nullptr));
+  // clang-format on
 }
 
 PyObject* RawTypeInfo(PyObject*, PyObject* arg) {
@@ -92,34 +129,7 @@ PyObject* RawTypeInfo(PyObject*, PyObject* arg) {
     const TVMFFITypeInfo* type =
         index >= 0 && index <= INT32_MAX ? FindTypeInfo(static_cast<int32_t>(index)) : nullptr;
     if (type == nullptr) Py_RETURN_NONE;
-    Ref dict = Ref::Steal(PyDict_New());
-    Ref ancestors = Ref::Steal(PyList_New(0));
-    Ref fields = Ref::Steal(PyList_New(0));
-    Ref methods = Ref::Steal(PyList_New(0));
-    if (!dict || !ancestors || !fields || !methods) return nullptr;
-    for (int32_t i = 0; i < type->type_depth; ++i) {
-      Ref ancestor = Ref::Steal(PyLong_FromLong(type->type_ancestors[i]->type_index));
-      if (!ancestor || PyList_Append(ancestors.get(), ancestor.get()) < 0) return nullptr;
-    }
-    for (int32_t i = 0; i < type->num_fields; ++i) {
-      Ref field = FieldDict(type, i);
-      if (!field || PyList_Append(fields.get(), field.get()) < 0) return nullptr;
-    }
-    for (int32_t i = 0; i < type->num_methods; ++i) {
-      Ref method = MethodDict(type->methods[i]);
-      if (!method || PyList_Append(methods.get(), method.get()) < 0) return nullptr;
-    }
-    bool has_metadata = type->metadata != nullptr;
-    Ref total_size = has_metadata && type->metadata->total_size != 0
-                         ? Ref::Steal(PyLong_FromLong(type->metadata->total_size))
-                         : Ref::Borrow(Py_None);
-    bool done = Put(dict.get(), "type_key", Text(type->type_key)) &&
-                Put(dict.get(), "type_ancestors", std::move(ancestors)) &&
-                Put(dict.get(), "fields", std::move(fields)) &&
-                Put(dict.get(), "methods", std::move(methods)) &&
-                Put(dict.get(), "total_size", std::move(total_size)) &&
-                Put(dict.get(), "has_metadata", Ref::Steal(PyBool_FromLong(has_metadata)));
-    return done ? dict.release() : nullptr;
+    return TypeDict(type);
   });
 }
 
@@ -129,7 +139,7 @@ PyObject* TypeKeyToIndex(PyObject*, PyObject* key) {
     return PyErr_Format(PyExc_TypeError, "a type key must be a str, got %s", Py_TYPE(key)->tp_name);
   }
   if (!Utf8(key, &bytes)) return nullptr;
-  // A query leaves no error behind when the key is unknown.
+  // Unlike TVMFFITypeKeyToIndex this leaves no error behind when the key is unknown.
   int32_t index = TVMFFITypeGetOrAllocIndex(&bytes, -1, 0, 0, 0, -2);
   if (index < 0) Py_RETURN_NONE;
   return PyLong_FromLong(index);

@@ -24,7 +24,7 @@ std::string TypeKeyOf(int32_t type_index) {
   return std::string(key.data, key.size);
 }
 
-// An FFI object is called by the key of its class, or, when nobody registered that, by its own.
+// The type key of the class or, where that is not registered, of the object itself.
 std::string DescribeWrapper(PyObject* value) {
   Ref info = Ref::Steal(
       PyObject_CallOneArg(hooks.type_info_of_class, reinterpret_cast<PyObject*>(Py_TYPE(value))));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes of a conversion: a value, a mismatch with its message, or a Python exception.
+// The result of a conversion: a value, a mismatch with its message, or a Python exception.
 #ifndef TETHER_PYTHON_SCHEMA_RESULT_H_
 #define TETHER_PYTHON_SCHEMA_RESULT_H_
 

@@ -7,6 +7,15 @@
 
 namespace tether_py {
 
+// ---- shared variables of this folder, and what protects each ----
+//
+// nodes of a converter (node.h)      constant once made.
+// the value in a CAny (c_any.cc)     constant once made.
+// types.converter, any_type          set at import, before another thread can see the module.
+// make_getter, make_setter           initialised once by C++; that runs no Python code, so a thread
+//   (py_class.cc)                    that waits for it cannot block the one that does it.
+// The type table belongs to libtvm_ffi, which has its own locks.
+
 // Conversion for a field setter, from any thread; `converter` is a _TypeConverter.
 int ConvertForField(void* converter, const TVMFFIAny* in, TVMFFIAny* out);
 // Whether a _TypeConverter gives back every value of that type as it is; kTVMFFIAny: every value.
