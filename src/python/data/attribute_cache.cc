@@ -74,7 +74,7 @@ PyObject* GetAttribute(PyObject* self, PyObject* name) {
   if (TVM_FFI_PREDICT_TRUE(IsCurrent(known, cls, name))) return ReadQuickly(*known->read, self);
   bool is_other;
   known = LearnField(cls, name, &is_other);
-  if (known != nullptr) return ReadQuickly(*known->read, self);
+  if (known != nullptr) return ReadField(*known->read, self);
   if (is_other && cls->tp_getattro == GetAttribute) cls->tp_getattro = PyObject_GenericGetAttr;
   return PyObject_GenericGetAttr(self, name);
 }
