@@ -18,6 +18,8 @@
 #include "python/data/fields.h"
 #include "python/data/opaque_object.h"
 #include "python/data/python_tensor.h"
+#include "python/data/shape.h"
+#include "python/data/stream.h"
 #include "python/data/tensor.h"
 #include "python/data/testing.h"
 #include "python/data/text.h"
@@ -89,8 +91,9 @@ int ExecUnguarded(PyObject* module) {
   if (InitThreadExit() < 0 || RegisterInterpreter() < 0 || InitWrapperTypes(module) < 0 ||
       InitRValueRefType(module) < 0 || InitOpaqueObject(module) < 0 ||
       InitFunctionType(module) < 0 || InitErrorType(module) < 0 || InitDataType(module) < 0 ||
-      InitDevice(module) < 0 || InitTensor(module) < 0 || InitExchange(module) < 0 ||
-      InitTestTensor(module) < 0 || InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 ||
+      InitDevice(module) < 0 || InitStreams(module) < 0 || InitShape(module) < 0 ||
+      InitTensor(module) < 0 || InitExchange(module) < 0 || InitTestTensor(module) < 0 ||
+      InitContainerTypes(module) < 0 || InitFieldTypes(module) < 0 ||
       InitAttributeCache(module) < 0 || InitReflection(module) < 0 || InitPyClass(module) < 0 ||
       InitTypeConverter(module) < 0 || InitKinds(module) < 0 || InitTying(module) < 0) {
     return -1;
