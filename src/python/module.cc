@@ -20,6 +20,8 @@
 #include "python/data/fields.h"
 #include "python/data/opaque_object.h"
 #include "python/data/python_tensor.h"
+#include "python/data/shape.h"
+#include "python/data/stream.h"
 #include "python/data/tensor.h"
 #include "python/data/testing.h"
 #include "python/data/text.h"
@@ -105,11 +107,12 @@ int ExecUnguarded(PyObject* module) {
   TVMFFITestingDummyTarget();
   // In the order of the layers; a type comes after its base.
   constexpr int (*kInits[])(PyObject*) = {
-      InitWrapperTypes, InitPythonHooks, AddABIConstants,     InitRValueRefType, InitOpaqueObject,
-      InitFunctionType, InitErrorType,   InitDataType,        InitDevice,        InitTensor,
-      InitExchange,     InitTestTensor,  InitContainerTypes,  InitFieldTypes,    InitAttributeCache,
-      InitReflection,   InitPyClass,     InitTypeConverter,   InitCAny,          InitKinds,
-      InitTying,        InitCallbacks,   InitGlobalFunctions, InitConstructors,  InitText,
+      InitWrapperTypes, InitPythonHooks,    AddABIConstants, InitRValueRefType, InitOpaqueObject,
+      InitFunctionType, InitErrorType,      InitDataType,    InitDevice,        InitStreams,
+      InitShape,        InitTensor,         InitExchange,    InitTestTensor,    InitContainerTypes,
+      InitFieldTypes,   InitAttributeCache, InitReflection,  InitPyClass,       InitTypeConverter,
+      InitCAny,         InitKinds,          InitTying,       InitCallbacks,     InitGlobalFunctions,
+      InitConstructors, InitText,
   };
   if (InitThreadExit() < 0 || RegisterInterpreter() < 0) return -1;
   for (auto* init : kInits) {

@@ -536,7 +536,7 @@ def test_producers_that_raise() -> None:
 @pytest.mark.parametrize(
     ("arguments", "keywords", "error", "text"),
     [
-        ((), {}, TypeError, "misses its argument 'ext_tensor'"),
+        ((), {}, TypeError, "missing required argument 'ext_tensor'"),
         ((1, 2), {}, TypeError, "takes 1 positional argument but 2 were given"),
         ((1,), {"align": 2}, TypeError, "unexpected keyword argument 'align'"),
         ((1,), {"require_alignment": "x"}, TypeError, "integer is required as require_alignment"),

@@ -75,8 +75,8 @@ def test_what_is_no_stream(stream: Any) -> None:
     [
         ((2, 0, "x"), TypeError, "an integer is required as stream, got str"),
         ((2, 0, 1.0), TypeError, "an integer is required as stream, got float"),
-        ((2, 0, -1), OverflowError, "stream -1 is no address"),
-        ((2, 0, 2**64), OverflowError, "stream 18446744073709551616 is no address"),
+        ((2, 0, -1), OverflowError, "stream -1 is not an address"),
+        ((2, 0, 2**64), OverflowError, "stream 18446744073709551616 is not an address"),
         (("cuda", 0, 1), TypeError, "device type, got str"),
         ((2, None, 1), TypeError, "device index, got NoneType"),
         ((2**31, 0, 1), OverflowError, "device type 2147483648"),

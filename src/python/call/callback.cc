@@ -37,7 +37,7 @@ class PyCallback : public ffi::FunctionObj {
 
   PyObject* callable() const { return callable_; }
 
-  // ---- most callbacks end with the call they were made for. With the GIL such an object is kept,
+  // Most callbacks end with the call they were made for. With the GIL such an object is kept,
   // empty, for the next callback.
 
   static bool IsSpare(TVMFFIObject* h) {
@@ -125,8 +125,8 @@ class PyCallback : public ffi::FunctionObj {
     return done;
   }
 
-  // As PyObject_Vectorcall does it, which looks up the thread and sees to it that a callee returns
-  // either a value or an error. Functions written in Python do, and are nearly all there is.
+  // PyObject_Vectorcall looks up the thread and checks that the callee returned either a value or
+  // an error. Functions written in Python always do, and nearly all callables are such functions.
   static PyObject* Vectorcall(PyObject* callable, PyObject* const* args, int32_t num_args) {
     size_t nargsf = static_cast<size_t>(num_args) | PY_VECTORCALL_ARGUMENTS_OFFSET;
     if (TVM_FFI_PREDICT_TRUE(PyFunction_Check(callable))) {

@@ -3,6 +3,14 @@
 //
 // The class keeps that __init__, for subclasses and for introspection. As long as it is the one a
 // lookup would find, calling the class goes from the arguments to C++ without it.
+//
+// Shared state:
+//   Constructors()         by constructors_mutex. Constructors are never freed.
+//   recent                 lock-free; a cache of the above. A class whose constructor is replaced
+//   is
+//                          taken out under the mutex.
+//   Constructor::version   lock-free; the rest of a constructor is constant.
+//   the names and markers  (Validate, ConstructWithKeywords) set on first use, constant afterwards.
 #include <mutex>
 #include <unordered_map>
 
@@ -19,7 +27,7 @@ using ffi::TypeIndex;
 
 namespace {
 
-// Lives for ever, as the class does.
+// Never freed, like its class.
 struct Constructor {
   PyTypeObject* cls;
   PyObject* init;       // what __init__ must be

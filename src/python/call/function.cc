@@ -38,9 +38,10 @@ int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
   return code;
 }
 
-// A function that keeps the GIL has its arguments to itself. Without one their critical sections
-// give it that, for the first two, which is what a change of a container needs. The library's walks
-// lock one object after the other (core/object_lock.h), and would have to wait for themselves.
+// A function that keeps the GIL has its arguments to itself. Without a GIL the critical sections of
+// the first two arguments give it that, which is all that a change of a container needs. The walks
+// of the library lock one object after the other (core/object_lock.h) and would wait for
+// themselves.
 int CallKeepingGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result, PyObject* const* objects,
                    Py_ssize_t nargs, bool walks) {
   if (kFreeThreaded && !walks && nargs > 0 && IsWrapper(objects[0])) {

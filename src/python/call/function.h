@@ -9,7 +9,7 @@ namespace tether_py {
 
 // Makes a new wrapper of a function ready to be called.
 void InitFunctionWrapper(FunctionWrapper* w);
-// As TVMFFIFunctionCall does, without the detour through the library.
+// TVMFFIFunctionCall without the call into the library.
 inline int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
   return TVMFFIFunctionGetCellPtr(func)->safe_call(func, args->data(), args->size(), result);
 }

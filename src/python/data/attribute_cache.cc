@@ -47,8 +47,8 @@ bool IsSpecialName(PyObject* name) {
          PyUnicode_READ_CHAR(name, 1) == '_';
 }
 
-// What `name` means to the class, as far as it is known; NULL without error if that is nothing of
-// ours. `is_other`: it is an attribute that CPython may have a shortcut for.
+// The field that `name` means to the class. NULL without an error if it is not a field, or one that
+// cannot be remembered. `is_other`: it is an attribute that CPython may have a shortcut for.
 TVM_FFI_NO_INLINE const KnownField* LearnField(PyTypeObject* cls, PyObject* name, bool* is_other) {
   *is_other = false;
   if (!PyUnicode_CheckExact(name)) return nullptr;
@@ -75,7 +75,7 @@ PyObject* GetAttribute(PyObject* self, PyObject* name) {
   if (TVM_FFI_PREDICT_TRUE(IsCurrent(known, cls, name))) return ReadQuickly(*known->read, self);
   bool is_other;
   known = LearnField(cls, name, &is_other);
-  if (known != nullptr) return ReadQuickly(*known->read, self);
+  if (known != nullptr) return ReadField(*known->read, self);
   if (is_other && cls->tp_getattro == GetAttribute) cls->tp_getattro = PyObject_GenericGetAttr;
   return PyObject_GenericGetAttr(self, name);
 }
@@ -98,10 +98,10 @@ int SetAttribute(PyObject* self, PyObject* name, PyObject* value) {
                                         : SetAttributeSlow(self, name, value);
 }
 
-// object.__setattr__ refuses objects whose class has a C function of its own for that, and nothing
-// can make it think otherwise. So only classes whose body is empty have ours, those that the
-// package makes for types nobody registered above all: they have no code that could call it, and
-// their instances have no attribute besides the fields.
+// object.__setattr__ refuses objects whose class has its own C function for assignments, and that
+// cannot be changed. So only classes with an empty body get ours, mainly those that the package
+// makes for types that nobody registered: they have no code that could call object.__setattr__, and
+// their instances have no attributes besides the fields.
 bool IsBodyEmpty(PyTypeObject* cls) {
   if (HasInstanceDict(cls) || cls->tp_basicsize != cls->tp_base->tp_basicsize) return false;
   PyObject *name, *value;
@@ -116,8 +116,8 @@ bool IsBodyEmpty(PyTypeObject* cls) {
   return true;
 }
 
-// For a class that was just written in Python: what it inherits of ours goes, and where it has a
-// __setattr__ of its own that of its bases does too, because object.__setattr__ looks at them.
+// For a new class that is written in Python: it does not inherit SetAttribute. Where it has its own
+// __setattr__, its bases lose SetAttribute too, because object.__setattr__ looks at them.
 PyObject* UseGeneralSetAttr(PyObject*, PyObject* arg) {
   if (kFreeThreaded || !PyType_Check(arg)) Py_RETURN_NONE;
   auto* cls = reinterpret_cast<PyTypeObject*>(arg);

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Array, List, Map and Dict at C speed: length, indexing, iteration, lookup and the common
 // mutations. The package's classes add the rest of the sequence and mapping protocols.
+//
+// Shared state:
+//   a container              without the GIL it is read and changed in the critical section of its
+//                            wrapper.
+//   an iterator              moves on in its own critical section, so threads that share one get
+//                            each element whole.
+//   the types of iterators   set at import, constant afterwards.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/dict.h>
 #include <tvm/ffi/container/list.h>
@@ -24,9 +31,6 @@ namespace tether_py {
 using ffi::TypeIndex;
 
 namespace {
-
-// Without the GIL a container is read and changed in its wrapper's critical section, and an
-// iterator moves on in its own: threads that share one see each element whole.
 
 // The object behind a wrapper of a container class, to be used in its critical section. NULL with
 // an error set when it is of another kind.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device, and the stream that is current on one.
-#include <tvm/ffi/extra/c_env_api.h>
+// Device as Python sees it.
+//
+// Shared state:
+//   device_class                lock-free; classes that were in use before are never freed.
+//   device_type, create_device  set at import, constant afterwards.
 
 #include <string_view>
 
@@ -23,7 +26,7 @@ struct DeviceObject {
 DLDevice& DeviceOf(PyObject* obj) { return reinterpret_cast<DeviceObject*>(obj)->device; }
 
 PyTypeObject* device_type = nullptr;
-// What FFI values become; classes that were in use before are never freed.
+// What FFI values become.
 std::atomic<PyTypeObject*> device_class{nullptr};
 PyObject* create_device = nullptr;
 
@@ -101,7 +104,7 @@ bool ParseDevice(PyObject* text, DLDevice* out, bool* has_index) {
   Py_ssize_t size;
   const char* utf8 = PyUnicode_AsUTF8AndSize(name, &size);
   int32_t code;
-  if (utf8 == nullptr) PyErr_Clear();  // no device is called by half a character
+  if (utf8 == nullptr) PyErr_Clear();  // not text, so not the name of a device
   if (utf8 == nullptr || !CodeOf(std::string_view(utf8, static_cast<size_t>(size)), &code)) {
     PyErr_Format(PyExc_ValueError, "Unknown device: %U", name);
     return false;
@@ -249,43 +252,6 @@ PyObject* SetClassDevice(PyObject* module, PyObject* cls) {
   Py_RETURN_NONE;
 }
 
-// ---- streams
-
-bool ParseDeviceNumbers(PyObject* type, PyObject* id, int32_t* type_out, int32_t* id_out) {
-  return ToInt32(type, "device type", type_out) && ToInt32(id, "device index", id_out);
-}
-
-PyObject* EnvSetCurrentStream(PyObject*, PyObject* args) {
-  PyObject *type, *id, *stream;
-  if (!PyArg_ParseTuple(args, "OOO:_env_set_current_stream", &type, &id, &stream)) return nullptr;
-  int32_t device_type, device_id;
-  if (!ParseDeviceNumbers(type, id, &device_type, &device_id)) return nullptr;
-  if (!PyIndex_Check(stream)) {
-    return PyErr_Format(PyExc_TypeError, "an integer is required as stream, got %s",
-                        Py_TYPE(stream)->tp_name);
-  }
-  Ref address = Ref::Steal(PyNumber_Index(stream));
-  if (!address) return nullptr;
-  size_t value = PyLong_AsSize_t(address.get());
-  if (value == static_cast<size_t>(-1) && PyErr_Occurred()) {
-    PyErr_Clear();
-    Ref text = TextOfInt(address.get());
-    if (text) PyErr_Format(PyExc_OverflowError, "stream %U is no address", text.get());
-    return nullptr;
-  }
-  TVMFFIStreamHandle previous = nullptr;
-  int code = TVMFFIEnvSetStream(device_type, device_id, reinterpret_cast<void*>(value), &previous);
-  return code == 0 ? PyLong_FromVoidPtr(previous) : RaiseFromCall(code);
-}
-
-PyObject* EnvGetCurrentStream(PyObject*, PyObject* args) {
-  PyObject *type, *id;
-  if (!PyArg_ParseTuple(args, "OO:_env_get_current_stream", &type, &id)) return nullptr;
-  int32_t device_type, device_id;
-  if (!ParseDeviceNumbers(type, id, &device_type, &device_id)) return nullptr;
-  return PyLong_FromVoidPtr(TVMFFIEnvGetStream(device_type, device_id));
-}
-
 PyMethodDef device_methods[] = {
     {"dlpack_device_type", Entry<GetDLPackDeviceType>, METH_NOARGS,
      "The device type as DLPack's number."},
@@ -325,10 +291,6 @@ PyMethodDef device_functions[] = {
      "A device of the given class from its two numbers."},
     {"_set_class_device", Entry<SetClassDevice>, METH_O,
      "Choose the class of devices that come from C++."},
-    {"_env_set_current_stream", Entry<EnvSetCurrentStream>, METH_VARARGS,
-     "Make a stream current on a device, in this thread; returns the one before."},
-    {"_env_get_current_stream", Entry<EnvGetCurrentStream>, METH_VARARGS,
-     "The stream that is current on a device, in this thread; 0 when there is none."},
     {nullptr, nullptr, 0, nullptr}};
 
 // The two tables as dicts on the class.
@@ -356,6 +318,10 @@ int AddNameTables() {
 }
 
 }  // namespace
+
+bool ParseDeviceNumbers(PyObject* type, PyObject* id, int32_t* type_out, int32_t* id_out) {
+  return ToInt32(type, "device type", type_out) && ToInt32(id, "device index", id_out);
+}
 
 bool IsDevice(PyObject* obj) { return PyObject_TypeCheck(obj, device_type); }
 

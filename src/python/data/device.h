@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices and streams as Python values.
+// Devices as Python values.
 #ifndef TETHER_PYTHON_DATA_DEVICE_H_
 #define TETHER_PYTHON_DATA_DEVICE_H_
 
@@ -13,6 +13,8 @@ PyObject* DeviceClass();
 PyObject* FromDevice(DLDevice device);
 bool IsDevice(PyObject* obj);
 bool SetDevice(PyObject* obj, TVMFFIAny* out, Arguments* args);
+// The type and the index of a device, as numbers. False with an error set.
+bool ParseDeviceNumbers(PyObject* type, PyObject* id, int32_t* type_out, int32_t* id_out);
 // By __dlpack_device__().
 bool SetDeviceProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args);
 

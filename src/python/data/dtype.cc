@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // DataType, and the text class tvm_ffi.dtype that data types become in Python.
+//
+// Shared state:
+//   dtype_table                        lock-free; entries are added and never removed, and a table
+//                                      that is replaced is never freed.
+//   data_type_type, create_data_type,
+//   dtype_slot_name                    set at import, constant afterwards.
 #include <tvm/ffi/dtype.h>
 #include <tvm/ffi/string.h>
 
@@ -186,8 +192,7 @@ PyType_Spec data_type_spec = {"tvm_ffi.core.DataType", sizeof(DataTypeObject), 0
 
 // ---- from C++: instances of the text class, which cannot change and are shared
 
-// The class in use and its instances made so far. Entries are only ever added, and a table that is
-// replaced stays, so readers need no lock.
+// The class in use and its instances made so far.
 struct DTypeTable {
   static constexpr size_t kEntries = 64;
   struct Entry {
@@ -219,7 +224,7 @@ TVM_FFI_NO_INLINE PyObject* AddDType(DTypeTable* table, std::atomic<DTypeTable::
   auto* entry = new (std::nothrow) DTypeTable::Entry{KeyOf(dtype), made.get()};
   if (entry == nullptr) return made.release();
   DTypeTable::Entry* none = nullptr;
-  // A place that is taken stays so; the rare types that share it are made anew each time.
+  // The rare types that share a place with another one are made anew each time.
   if (place->compare_exchange_strong(none, entry)) {
     Py_INCREF(made.get());  // the table's
   } else {

@@ -63,7 +63,7 @@ PyObject* FromDLPack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObjec
   }
   if (nargs == 1) given[0] = args[0];
   if (given[0] == nullptr) {
-    return PyErr_Format(PyExc_TypeError, "from_dlpack() misses its argument 'ext_tensor'");
+    return PyErr_Format(PyExc_TypeError, "from_dlpack() missing required argument 'ext_tensor'");
   }
   ImportOptions options;
   int contiguous = PyObject_IsTrue(given[2]);

@@ -23,7 +23,7 @@ TVM_FFI_NO_INLINE bool LearnClass(const Field& field, PyObject* obj) {
                  field.type_key.c_str(), Py_TYPE(obj)->tp_name);
     return false;
   }
-  // Without the GIL threads would pass it to and fro.
+  // Without the GIL threads with different classes would keep overwriting it.
   if (!kFreeThreaded && WatchClass(Py_TYPE(obj))) {
     field.last_class.store(Py_TYPE(obj), std::memory_order_relaxed);
   }

@@ -45,7 +45,8 @@ inline PyObject* ReadQuickly(const Field& field, PyObject* obj) {
   if (child == nullptr || child->type_index < ffi::TypeIndex::kTVMFFIDynObjectBegin) {
     return ReadObject(address);
   }
-  return WrapBorrowed(child);
+  Wrapper* w = Engine::FetchLive(child);  // WrapBorrowed, certain to be in line
+  return TVM_FFI_PREDICT_TRUE(w != nullptr) ? AsObject(w) : WrapBorrowedSlow(child);
 }
 
 // The setter of a field of objects, for a value whose object is borrowed as it is.
@@ -66,8 +67,9 @@ TVM_FFI_INLINE int WriteQuickly(const Field& field, PyObject* obj, PyObject* val
   uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
   if (TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return WriteField(field, obj, value);
   auto* h = reinterpret_cast<TVMFFIObject*>(handle);
-  if (TVM_FFI_PREDICT_FALSE(h->type_index != field.type_index))
+  if (TVM_FFI_PREDICT_FALSE(h->type_index != field.type_index)) {
     return WriteField(field, obj, value);
+  }
   char* address = reinterpret_cast<char*>(h) + field.info.offset;
   int64_t number;
   if (field.kind == FieldKind::kInt64) {

@@ -21,7 +21,7 @@ inline Field* FieldOf(PyObject* accessor) {
 // FFIProperty: a `property` whose field, when it has one, is read and written without calling fget
 // and fset. What it adds to a property lies behind it.
 struct PropertyExtra {
-  Field* field;     // NULL for a property made by hand
+  Field* field;     // NULL for a property that Python code made
   PyObject* write;  // writes the field whether or not it is read-only; NULL if nothing can
   PyObject* doc;
   bool writable;       // by assignment

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reflected field as the frontend keeps it: one for each field of a type, for ever like the type.
+// A reflected field as the frontend keeps it: one for each field of a type. Like types, they are
+// never freed.
 #ifndef TETHER_PYTHON_DATA_FIELDS_H_
 #define TETHER_PYTHON_DATA_FIELDS_H_
 

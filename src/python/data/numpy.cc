@@ -37,7 +37,7 @@ static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are copied as they 
 
 const ArrayFields* FieldsOf(PyObject* array) { return reinterpret_cast<const ArrayFields*>(array); }
 
-// Element types seen so far. Entries are only ever added.
+// Element types seen so far.
 class ElementTypes {
  public:
   bool Find(PyObject* descr, DLDataType* out) const {
@@ -117,7 +117,6 @@ TVMFFIObject* ImportArray(PyObject* array, const ImportOptions& options) {
     return ImportArraySlow(array, options);
   }
   int64_t strides[kMaxArrayDims];
-  // Sizes are powers of two, but for complex and extended types a division is all right too.
   const Py_ssize_t itemsize = dtype.bits / 8;
   for (int i = 0; i < a->ndim; ++i) {
     if (a->strides[i] % itemsize != 0) return ImportArraySlow(array, options);

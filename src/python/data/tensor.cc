@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor and Shape as Python sees them.
+// Tensor as Python sees it.
+//
+// Shared state:
+//   tensor_type, dlpack_keywords  set at import, constant afterwards.
+//   what a Tensor shows           read in the critical section of its wrapper (TensorUse).
 #include "python/data/tensor.h"
 #include "core/copy_tensor.h"
 #include "python/base/entry.h"
@@ -11,9 +15,9 @@
 #include "python/data/dtype.h"
 #include "python/data/exchange_api.h"
 #include "python/data/own_exchange.h"
+#include "python/data/shape.h"
 #include "python/wrap/notes.h"
 
-#include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/container/tensor.h>
 
 namespace tether_py {
@@ -24,25 +28,8 @@ namespace {
 
 PyTypeObject* tensor_type = nullptr;
 
-// Of a tensor, with an empty handle, that C++ lends to a callback. Python owns a share of others.
+// What C++ lends to a callback, by a wrapper with an empty handle. NULL for any other tensor.
 DLTensor* ViewOf(PyObject* self) { return Notes::Get<DLTensor>(self); }
-
-PyObject* TupleOf(const int64_t* values, Py_ssize_t n) {
-  Ref tuple = Ref::Steal(PyTuple_New(n));
-  if (!tuple) return nullptr;
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* item = PyLong_FromLongLong(values[i]);
-    if (item == nullptr) return nullptr;
-    PyTuple_SET_ITEM(tuple.get(), i, item);
-  }
-  return tuple.release();
-}
-
-PyObject* RowMajorStrides(const int64_t* shape, Py_ssize_t n) {
-  std::vector<int64_t> strides(static_cast<size_t>(n));
-  ffi::details::FillStridesFromShape(ffi::ShapeView(shape, static_cast<size_t>(n)), strides.data());
-  return TupleOf(strides.data(), n);
-}
 
 // ---- members
 
@@ -284,51 +271,6 @@ PyType_Slot tensor_slots[] = {
 PyType_Spec tensor_spec = {"tvm_ffi.core.Tensor", sizeof(Wrapper), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, tensor_slots};
 
-// ---- shapes
-
-PyObject* shape_class = nullptr;
-PyObject* cached_object_name = nullptr;
-
-PyObject* SetClassShape(PyObject*, PyObject* cls) {
-  if (!PyType_Check(cls) ||
-      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &PyTuple_Type)) {
-    return PyErr_Format(PyExc_TypeError, "expected a subclass of tuple, got %R", cls);
-  }
-  shape_class = Py_NewRef(cls);
-  Py_RETURN_NONE;
-}
-
-PyObject* ShapeTuple(PyObject*, PyObject* obj) {
-  if (!IsWrapper(obj)) {
-    return PyErr_Format(PyExc_TypeError, "expected an ffi.Shape, got %s", Py_TYPE(obj)->tp_name);
-  }
-  Using held(AsWrapper(obj));
-  TVMFFIObject* h = held.get();
-  if (h == nullptr) return nullptr;
-  if (h->type_index != TypeIndex::kTVMFFIShape) {
-    return PyErr_Format(PyExc_TypeError, "expected an ffi.Shape, got `%s`",
-                        TVMFFIGetTypeInfo(h->type_index)->type_key.data);
-  }
-  TVMFFIShapeCell* cell = TVMFFIShapeGetCellPtr(h);
-  return TupleOf(cell->data, static_cast<Py_ssize_t>(cell->size));
-}
-
-PyObject* MakeStridesFromShape(PyObject*, PyObject* shape) {
-  Ref items = Ref::Steal(PySequence_Tuple(shape));
-  if (!items) return nullptr;
-  Py_ssize_t n = PyTuple_GET_SIZE(items.get());
-  std::vector<int64_t> extents(static_cast<size_t>(n));
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    long long extent;
-    if (!IntegerInRange(PyTuple_GET_ITEM(items.get(), i), INT64_MIN, INT64_MAX, "shape extent",
-                        &extent)) {
-      return nullptr;
-    }
-    extents[static_cast<size_t>(i)] = extent;
-  }
-  return RowMajorStrides(extents.data(), n);
-}
-
 PyObject* SetClassTensor(PyObject* module, PyObject* cls) {
   if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type)) {
     return PyErr_Format(PyExc_TypeError, "expected a subclass of Tensor, got %R", cls);
@@ -338,39 +280,13 @@ PyObject* SetClassTensor(PyObject* module, PyObject* cls) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef tensor_functions[] = {
-    {"_set_class_tensor", Entry<SetClassTensor>, METH_O,
-     "Choose the class of tensors that come from C++."},
-    {"_set_class_shape", Entry<SetClassShape>, METH_O,
-     "Choose the class of shapes that come from C++."},
-    {"_shape_obj_get_py_tuple", Entry<ShapeTuple>, METH_O, "The extents of an ffi.Shape object."},
-    {"_make_strides_from_shape", Entry<MakeStridesFromShape>, METH_O,
-     "Strides of a row-major tensor without gaps."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef tensor_functions[] = {{"_set_class_tensor", Entry<SetClassTensor>, METH_O,
+                                   "Choose the class of tensors that come from C++."},
+                                  {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
 // ---- going to Python
-
-PyObject* FromShape(TVMFFIObject* h) {
-  TVMFFIShapeCell* cell = TVMFFIShapeGetCellPtr(h);
-  Ref content = Ref::Steal(TupleOf(cell->data, static_cast<Py_ssize_t>(cell->size)));
-  PyTypeObject* cls = content ? ClassOfIndex(64) : nullptr;
-  Ref cached = Ref::Steal(cls != nullptr ? AsObject(AllocateWrapper(cls)) : nullptr);
-  if (!cached) {
-    Engine::DropStrong(h);
-    return nullptr;
-  }
-  // Shapes are values: their objects are not tied.
-  Engine::Attach(AsWrapper(cached.get()), h, nullptr);
-  if (shape_class == nullptr) return cached.release();
-  Ref args = Ref::Steal(PyTuple_Pack(1, content.get()));
-  if (!args) return nullptr;
-  Ref self = Ref::Steal(
-      PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject*>(shape_class), args.get(), nullptr));
-  if (!self || PyObject_SetAttr(self.get(), cached_object_name, cached.get()) < 0) return nullptr;
-  return self.release();
-}
 
 PyObject* FromTensorStrict(TVMFFIObject* h, const DLPackExchangeAPI* api) {
   if (api == nullptr || api->managed_tensor_to_py_object_no_sync == nullptr ||
@@ -472,9 +388,8 @@ bool SetTensor(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 }
 
 int InitTensor(PyObject* module) {
-  cached_object_name = PyUnicode_InternFromString("_tvm_ffi_cached_object");
   tensor_type = AddType(module, &tensor_spec, types.object);
-  if (cached_object_name == nullptr || tensor_type == nullptr) return -1;
+  if (tensor_type == nullptr) return -1;
   const char* const keywords[] = {"stream", "max_version", "dl_device", "copy"};
   for (size_t i = 0; i < 4; ++i) {
     dlpack_keywords[i] = PyUnicode_InternFromString(keywords[i]);

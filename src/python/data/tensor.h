@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes and tensors as Python values.
+// Tensors as Python values.
 #ifndef TETHER_PYTHON_DATA_TENSOR_H_
 #define TETHER_PYTHON_DATA_TENSOR_H_
 
 #include "python/convert/convert.h"
 
 namespace tether_py {
-
-// ---- shapes
-
-// Takes over h.
-PyObject* FromShape(TVMFFIObject* h);
-
-// ---- tensors
 
 int InitTensor(PyObject* module);
 bool SetTensor(PyObject* obj, TVMFFIAny* out, Arguments* args);

@@ -3,6 +3,10 @@
 //
 // The FFI object gets a Python object of its own only when somebody asks for
 // _tvm_ffi_cached_object.
+//
+// Shared state:
+//   TextObject::cached  read and written in the critical section of the text.
+//   object_class        (WrapUntied) set on first use, constant afterwards.
 #include <tvm/ffi/string.h>
 
 #include <cstring>

@@ -7,6 +7,7 @@
 #include "python/convert/errors.h"
 #include "python/data/device.h"
 #include "python/data/dtype.h"
+#include "python/data/shape.h"
 #include "python/data/tensor.h"
 #include "python/data/text.h"
 #include "python/wrap/notes.h"
