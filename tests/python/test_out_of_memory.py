@@ -72,13 +72,26 @@ PROGRAMS = {
     "rings": """
 def ring():
     node = Node()
-    node.a = List([node, Dict({1: node})])
-    return State(node) if seed % 2 else None
-gc.disable(); limit()
-ring()
-fill(lambda: (ring(), bytes(200)))
-gc.collect(); gc.collect()
+    node.a = List([node, Dict({1: node}), List([List([Node() for _ in range(50)])])])
+    return node
+gc.disable()
+gc.collect()
+before = tying.stats()
+alive = [ring() for _ in range(200)]
+limit()
+fill(lambda: (ring() if seed % 2 else ring().a, ring() and bytes(200)))
+gc.collect()  # there is no memory for it
+for _ in range(len(keep) // 2):
+    keep.pop()
+gc.collect()
+for node in alive:
+    assert node.a[0] is node and node.a[1][1] is node and len(node.a[2][0]) == 50
+    assert all(isinstance(leaf, Node) for leaf in node.a[2][0])
+del alive, node
 keep.clear()
+gc.collect(); gc.collect()
+after = tying.stats()
+assert (before["live"], before["dormant"]) == (after["live"], after["dormant"]), (before, after)
 """,
     "full list": """
 limit()
