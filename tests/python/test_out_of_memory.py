@@ -48,10 +48,11 @@ class State(Node):
 
 seed, mib = int(sys.argv[1]), int(sys.argv[2])
 keep = []
+hard = resource.getrlimit(resource.RLIMIT_AS)[1]
 
 def limit():
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + mib * 2**20,) * 2)
+    resource.setrlimit(resource.RLIMIT_AS, (used + mib * 2**20, hard))
 
 def fill(make):
     try:
@@ -89,6 +90,7 @@ for node in alive:
     assert all(isinstance(leaf, Node) for leaf in node.a[2][0])
 del alive, node
 keep.clear()
+resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 gc.collect(); gc.collect()
 after = tying.stats()
 assert (before["live"], before["dormant"]) == (after["live"], after["dormant"]), (before, after)

@@ -67,7 +67,7 @@ PyObject* SeqElement(PyObject* self, TVMFFISeqCell* seq, Py_ssize_t index) {
   return FromBorrowedAny(static_cast<const TVMFFIAny*>(seq->data)[index], TagOf(self));
 }
 
-PyObject* SeqSlice(PyObject* self, PyObject* slice) {
+TVM_FFI_NO_INLINE PyObject* SeqSlice(PyObject* self, PyObject* slice) {
   Py_ssize_t start, stop, step;
   if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return nullptr;
   CriticalSection section(self);
