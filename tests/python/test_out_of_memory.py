@@ -27,7 +27,7 @@ pytestmark = [
         reason="sanitizers need more address space than a limit leaves them",
     ),
     pytest.mark.skipif(
-        FREE_THREADED, reason="the allocator of free-threaded builds ends the process itself"
+        FREE_THREADED, reason="free-threaded builds do not survive every program here yet"
     ),
 ]
 
