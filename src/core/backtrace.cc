@@ -326,6 +326,14 @@ __attribute__((constructor)) void InstallSegfaultHandler() {
 }
 #endif
 
+std::string& TextOfThread() {
+  static thread_local std::string text;
+  return text;
+}
+// Once, when the library is loaded: to register a destructor for a thread needs memory, and the C
+// library ends the process where there is none. The first error may be that memory has run out.
+[[maybe_unused]] const bool has_text = TextOfThread().empty();
+
 }  // namespace
 }  // namespace ffi
 }  // namespace tvm
@@ -334,8 +342,8 @@ using namespace tvm::ffi;
 
 const TVMFFIByteArray* TVMFFIBacktrace(const char* filename, int lineno, const char* func,
                                        int cross_ffi_boundary) {
-  static thread_local std::string text;
   static thread_local TVMFFIByteArray bytes;
+  std::string& text = TextOfThread();
   try {
     Frame site{filename != nullptr ? filename : "", lineno, func != nullptr ? func : ""};
     bool has_site = filename != nullptr && func != nullptr;

@@ -83,8 +83,10 @@ class OutOfMemoryError : public ErrorObj {
     update_backtrace = [](TVMFFIObjectHandle, const TVMFFIByteArray*, int32_t) {};
   }
 };
-TVMFFIObject* const out_of_memory =
-    details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(make_object<OutOfMemoryError>());
+TVMFFIObject* const out_of_memory = [] {
+  SetRaised(nullptr);  // arms the reaper of this thread, for which there must be memory too
+  return details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(make_object<OutOfMemoryError>());
+}();
 
 void RaiseOutOfMemory() { TVMFFIErrorSetRaised(out_of_memory); }
 

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstdio>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -236,7 +237,7 @@ class TypeTable {
 
   const TVMFFITypeAttrColumn* FindColumn(std::string_view name) {
     std::lock_guard<std::mutex> lock(mutex_);
-    auto it = columns_.find(std::string(name));
+    auto it = columns_.find(name);  // without memory: it ends the process if it throws
     return it == columns_.end() ? nullptr : &it->second->column;
   }
 
@@ -418,7 +419,7 @@ class TypeTable {
   std::atomic<Chunk*> chunks_[kMaxTypes / kChunkSize]{};
   int32_t next_index_ = TypeIndex::kTVMFFIDynObjectBegin;
   std::unordered_map<std::string_view, int32_t> index_of_key_;  // keys live in the entries
-  std::unordered_map<std::string, std::unique_ptr<AttrColumn>> columns_;
+  std::map<std::string, std::unique_ptr<AttrColumn>, std::less<>> columns_;
   std::deque<std::string> kept_strings_;
   std::deque<Any> kept_values_;
 };

@@ -501,7 +501,9 @@ def test_pickle_keeps_class_and_content(make: object) -> None:
 
 def test_pickle_of_an_empty_object() -> None:
     empty = testing.TestIntPair.__new__(testing.TestIntPair)
-    assert pickle.loads(pickle.dumps(empty)).__chandle__() == 0
+    assert empty.__getstate__() == {"handle": None}
+    with pytest.raises(ValueError, match="has no C\\+\\+ object"):
+        pickle.dumps(empty)
 
 
 def test_functions_cannot_be_pickled() -> None:

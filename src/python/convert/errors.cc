@@ -674,6 +674,7 @@ void RaiseToCaller() {
 }
 
 int InitErrorType(PyObject* module) {
+  departures.reserve(4);  // the first one may come when there is no memory left
   types.error = AddType(module, &error_spec, types.object);
   if (types.error == nullptr) return -1;
   SetClassOfIndex(TypeIndex::kTVMFFIError, types.error);

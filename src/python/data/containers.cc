@@ -14,6 +14,7 @@
 #include <tvm/ffi/container/map.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -70,7 +71,7 @@ PyObject* SeqElement(PyObject* self, TVMFFISeqCell* seq, Py_ssize_t index) {
   return FromBorrowedAny(static_cast<const TVMFFIAny*>(seq->data)[index], TagOf(self));
 }
 
-PyObject* SeqSlice(PyObject* self, PyObject* slice) {
+TVM_FFI_NO_INLINE PyObject* SeqSlice(PyObject* self, PyObject* slice) {
   Py_ssize_t start, stop, step;
   if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return nullptr;
   CriticalSection section(self);
@@ -346,7 +347,7 @@ PyObject* ListSetSlice(PyObject* self, PyObject* args) {
   });
 }
 
-// Needs no memory: the list lets go of its storage as a whole.
+// Cannot fail: without memory to put the elements aside, the list gives its storage away with them.
 PyObject* ListClear(PyObject* self, PyObject*) {
   return Guarded([&]() -> PyObject* {
     ffi::List<ffi::Any> list(ffi::UnsafeInit{});
@@ -355,11 +356,11 @@ PyObject* ListClear(PyObject* self, PyObject*) {
       CriticalSection section(self);
       if (!UseList(self, &list)) return nullptr;
       TVMFFISeqCell* seq = UseSeq(self);
-      if (seq->data_deleter != nullptr) {
+      try {
+        list.clear();
+      } catch (const std::bad_alloc&) {
         taken = *seq;
         *seq = TVMFFISeqCell{nullptr, 0, 0, taken.data_deleter};  // the kind of storage stays
-      } else {
-        list.clear();
       }
     }
     auto* cells = static_cast<ffi::Any*>(taken.data);
