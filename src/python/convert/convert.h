@@ -29,7 +29,7 @@ inline constexpr size_t kRecentSetters = kFreeThreaded ? 32 : 256;
 extern TETHER_PER_THREAD RecentSetter recent_setters[kRecentSetters];
 
 // Without the GIL: counts the classes that died. A table that was filled before the last one is out
-// of date, because another class may have come to lie at the address of the dead one.
+// of date, because another class may reuse the address of the dead one.
 extern std::atomic<uint64_t> class_epoch;
 extern TETHER_PER_THREAD uint64_t recent_setters_epoch;
 inline bool AreRecentSettersCurrent() {

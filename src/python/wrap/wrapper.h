@@ -249,20 +249,23 @@ inline uintptr_t PeekHandle(Wrapper* w) {
 }
 
 // ---- shared variables of this folder, and what protects them ----
+// clang-format off
 //
-//   types, hooks, upper_layers         written at import, read only afterwards
+//   types, hooks, sentinels            written at import, read only afterwards
 //   counters.dormant, class_counts     one cell per thread; plain with the GIL
-//   class_table                        read without a lock; a table that grew stays for its
-//   readers;
+//   class_table                        read without a lock: a table that grew stays for its readers;
 //                                      written with class_table_lock
-//   Runtime::collecting, guarding      written by the collecting thread; without the GIL all others
+//   Runtime::collecting, guarding      written by the collecting thread; without the GIL the others
 //                                      are stopped, or read them as atomics
 //   dormant_limit, hides_at_once       the GIL; not used without it
-//   pending_releases                   a lock-free list; any thread pushes, an attached one empties
-//   it note_table, watches, guards, known_fields                       a ShortLock each; no Python
-//   code runs while it is held collection, hidden                 the GIL; without it, the
-//   collecting thread alone the list of calls (CallArguments)  the GIL; not used without it
+//   pending_releases                   a lock-free list: any thread pushes, an attached one empties it
+//   note_table, watches, guards,       a ShortLock each; no Python code runs while it is held
+//     known_fields
+//   collection, hidden                 the GIL; without it, the collecting thread alone
+//   the list of calls (CallArguments)  the GIL; not used without it
 //   can_be_emptied                     atomics; every thread finds the same answer
+//
+// clang-format on
 //
 // ---- where user code may run ----
 //
