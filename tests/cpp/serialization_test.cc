@@ -411,6 +411,7 @@ struct BadDocument {
 
 TEST(FromJSONGraph, MalformedDocumentsAreErrors) {
   const std::string invalid = "ValueError: Invalid JSON Object Graph";
+  const std::string no_key = "KeyError: Invalid JSON Object Graph: node 0 has no key ";
   const std::string bad_index = invalid + ": invalid node index ";
   auto parent = [](const char* data) {
     return Doc(std::string(R"({"type":"test.graph.Parent","data":)") + data +
@@ -437,15 +438,15 @@ TEST(FromJSONGraph, MalformedDocumentsAreErrors) {
       {R"({"root_index":1,"nodes":[{"type":"None"}]})", bad_index + "1"},
       {R"({"root_index":9223372036854775807,"nodes":[{"type":"None"}]})",
        bad_index + "9223372036854775807"},
-      {Doc("1"), "TypeError: Cannot convert from type `int` to `Map<Any, Any>`"},
-      {Doc("null"), "TypeError: Cannot convert from type `None`"},
-      {Doc("[]"), "TypeError: Cannot convert from type `ffi.Array`"},
-      {Doc("{}"), "KeyError: key is not in Map"},
-      {Doc(R"({"data":1})"), "KeyError: key is not in Map"},
-      {Doc(R"({"type":1})"), "TypeError: Cannot convert from type `int` to `str`"},
+      {Doc("1"), "node 0: Cannot convert from type `int` to `Map<Any, Any>`"},
+      {Doc("null"), "node 0: Cannot convert from type `None`"},
+      {Doc("[]"), "node 0: Cannot convert from type `ffi.Array`"},
+      {Doc("{}"), no_key + "`type`"},
+      {Doc(R"({"data":1})"), no_key + "`type`"},
+      {Doc(R"({"type":1})"), "node 0: Cannot convert from type `int` to `str`"},
       {Doc(R"({"type":"no.such.type"})"), "Cannot find type `no.such.type`"},
       {Doc(R"({"type":""})"), "Cannot find type ``"},
-      {Doc(R"({"type":"int"})"), "KeyError: key is not in Map"},
+      {Doc(R"({"type":"int"})"), no_key + "`data`"},
       {node("int", "\"x\""), "TypeError: Cannot convert from type `ffi.SmallStr` to `int`"},
       {node("int", "1.5"), "TypeError: Cannot convert from type `float` to `int`"},
       {node("int", "null"), "TypeError: Cannot convert from type `None` to `int`"},
@@ -467,7 +468,7 @@ TEST(FromJSONGraph, MalformedDocumentsAreErrors) {
       {node("ffi.Array", "[1.0]"), "TypeError: Cannot convert from type `float` to `int`"},
       {node("ffi.Array", "[7]"), bad_index + "7"},
       {node("ffi.Array", "[-1]"), bad_index + "-1"},
-      {Doc(R"({"type":"ffi.Array"})"), "KeyError: key is not in Map"},
+      {Doc(R"({"type":"ffi.Array"})"), no_key + "`data`"},
       {node("ffi.List", "{}"), "TypeError: Cannot convert from type `ffi.Map` to `Array<Any>`"},
       {Doc(R"({"type":"ffi.Map","data":[1]},{"type":"None"})"),
        "Map/Dict data must contain an even number of [key, value] entries, got 1"},
