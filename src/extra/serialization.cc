@@ -78,14 +78,14 @@ class GraphWriter : public GraphWalk<GraphWriter> {
       json::Array indices;
       indices.reserve(static_cast<int64_t>(frame.last - frame.first));
       for (size_t i = frame.first; i < frame.last; ++i) {
-        indices.push_back(std::move(children_[i].value));
+        indices.push_back(children_[i].value);
       }
       AddNode(std::move(frame.node), std::move(indices));
       return;
     }
     json::Object fields;
     for (size_t i = frame.first; i < frame.last; ++i) {
-      fields.Set(String(children_[i].field->name), std::move(children_[i].value));
+      fields.Set(String(children_[i].field->name), children_[i].value);
     }
     AddNode(std::move(frame.node), std::move(fields));
   }

@@ -200,6 +200,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   tether::RegisterContainerVisit<DictObj>();
   refl::ObjectDef<VisitInterruptObj>(refl::init(false))
       .def_ro("value", &VisitInterruptObj::value, refl::default_value(Any(nullptr)));
+  // NOLINTNEXTLINE(bugprone-unused-raii): the constructor registers the type
   refl::ObjectDef<StructuralVisitorObj>(refl::init(false));
   refl::GlobalDef()
       .def("ffi.VisitInterrupt", [](const Any& value) { return VisitInterrupt(value); })

@@ -152,7 +152,7 @@ class ObjectPtr {
   }
   ~ObjectPtr() { reset(); }
 
-  ObjectPtr& operator=(const ObjectPtr& other) {
+  ObjectPtr& operator=(const ObjectPtr& other) {  // NOLINT(bugprone-unhandled-self-assignment)
     ObjectPtr(other).swap(*this);
     return *this;
   }

@@ -145,7 +145,7 @@ Setter SetterOf(ValueKind kind, PyObject* obj) {
 #define TETHER_SETTER(kind, setter, test) \
   case K::kind:                           \
     return setter;
-    TETHER_KINDS(TETHER_SETTER)
+    TETHER_KINDS(TETHER_SETTER)  // NOLINT(bugprone-branch-clone): kinds may share a setter
 #undef TETHER_SETTER
   }
   Py_UNREACHABLE();

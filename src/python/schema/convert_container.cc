@@ -70,7 +70,7 @@ Outcome ConvertItems(const Node* node, PyObject* value, Result* result) {
     Outcome outcome = ConvertPart(ElementNode(node, i), PyTuple_GET_ITEM(items.get(), i), result);
     if (outcome == Outcome::kMismatch) return InElement(i, result);
     if (outcome != Outcome::kDone) return outcome;
-    elements.push_back(std::move(result->value));
+    elements.push_back(result->value);
   }
   return Done(MakeSequence(node, std::move(elements)), result);
 }
@@ -98,7 +98,7 @@ Outcome ConvertSequence(const Node* node, const ffi::ObjectRef& object, std::str
     if (outcome == Outcome::kMismatch) return InElement(i, result);
     if (outcome != Outcome::kDone) return outcome;
     changed = changed || (element != nullptr && !IsSameCell(before[i], result->value));
-    elements.push_back(std::move(result->value));
+    elements.push_back(result->value);
   }
   return Done(changed ? MakeSequence(node, std::move(elements)) : ffi::Any(object), result);
 }
@@ -137,9 +137,9 @@ class Entries {
       changed_ = changed_ || IsChanged(0, key, converted_key) || IsChanged(1, value, result->value);
     }
     if (node_->origin == Origin::kDict) {
-      dict_.Set(std::move(converted_key), std::move(result->value));
+      dict_.Set(converted_key, result->value);
     } else {
-      map_.Set(std::move(converted_key), std::move(result->value));
+      map_.Set(converted_key, result->value);
     }
     return Outcome::kDone;
   }

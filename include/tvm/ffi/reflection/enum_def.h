@@ -50,7 +50,7 @@ inline void AddEnumEntry(EnumStateObj* state, int32_t type_index, const Enum& en
 inline void SetEnumAttr(EnumStateObj* state, const Enum& entry, const char* name, Any value) {
   auto column = state->attrs.Get(name);
   if (column.has_value()) {
-    (*column).Set(entry, std::move(value));
+    (*column).Set(entry, value);
   } else {
     state->attrs.Set(name, Dict<ObjectRef, Any>{{entry, std::move(value)}});
   }
