@@ -136,7 +136,7 @@ ops = [
     lambda: Map({str(i): i for i in range(r.randrange(100))}), lambda: repr(table)[:3],
     lambda: testing.catch_error(lambda: 1 / 0), lambda: apply(lambda: bytes(20000)),
     lambda: table.pop(r.randrange(10**6), None), lambda: apply(fails),
-    lambda: tvm_ffi.register_global_func(f"tests.oom.{r.randrange(10**6)}", lambda: 1),
+    lambda: tvm_ffi.register_global_func(f"tests.oom.{r.random()}", lambda: 1),
     lambda: pickle.dumps(List(range(50))), lambda: setattr(State(1), "x", 1), gc.collect,
     lambda: echo(lambda *a: a)(*range(30)), lambda: testing.echo(Node()._move()),
 ]
