@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Add up the JUnit files of a test run and print `N passed, N failed, N skipped`.
+"""Name the failed tests of a run and add up its JUnit files: `N passed, N failed, N skipped`.
 
     python3 scripts/summary.py build/reports [--failed-step NAME]
 
@@ -26,7 +26,11 @@ def outcome(case: ElementTree.Element) -> str:
 def count(reports: Path) -> Counter[str]:
     total: Counter[str] = Counter()
     for report in sorted(reports.glob("*.xml")):
-        total.update(outcome(case) for case in ElementTree.parse(report).iter("testcase"))
+        for case in ElementTree.parse(report).iter("testcase"):
+            result = outcome(case)
+            total[result] += 1
+            if result == "failed":
+                print(f"failed: {report.stem}: {case.get('classname')} {case.get('name')}")
     return total
 
 

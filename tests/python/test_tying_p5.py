@@ -189,7 +189,7 @@ def test_p5_memory_stays_flat(churn: object) -> None:
         assert abs(after[key] - before[key]) <= 2, (key, before, after)
 
 
-def test_p5_the_measure_sees_a_leak() -> None:
+def test_p5_memory_stays_flat_is_a_measure_that_sees_a_leak() -> None:
     kept: list[object] = []
 
     # More than earlier tests can have left for reuse.
