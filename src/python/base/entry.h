@@ -16,8 +16,11 @@
 
 namespace tether_py {
 
-// In a catch block: raises in Python what was caught.
-void RaiseCaught();
+// Both are defined in convert/errors.cc, which knows what a C++ exception becomes in Python.
+// In a catch block: takes what was caught, and says whether it is an FFI error.
+bool TakeCaught();
+// After the catch block, which has then let go of the error: raises in Python what was taken.
+void RaiseTaken(bool is_ffi_error);
 
 template <auto F>
 struct EntryOf;
@@ -25,17 +28,19 @@ struct EntryOf;
 template <typename R, typename... Args, R (*F)(Args...)>
 struct EntryOf<F> {
   static R Call(Args... args) {
+    bool is_ffi_error;
     try {
       return F(args...);
     } catch (...) {
-      RaiseCaught();
-      if constexpr (std::is_pointer_v<R>) {
-        return nullptr;
-      } else if constexpr (std::is_same_v<R, bool>) {
-        return false;
-      } else {
-        return -1;
-      }
+      is_ffi_error = TakeCaught();
+    }
+    RaiseTaken(is_ffi_error);
+    if constexpr (std::is_pointer_v<R>) {
+      return nullptr;
+    } else if constexpr (std::is_same_v<R, bool>) {
+      return false;
+    } else {
+      return -1;
     }
   }
 };

@@ -10,9 +10,12 @@
 // exception describes it to Python and knows nothing of the exception.
 #include <tvm/ffi/error.h>
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <exception>
 #include <new>
 #include <string>
 #include <utility>
@@ -613,6 +616,30 @@ ffi::Error ErrorFromException(PyObject* exc) {
     }
   }
   return ffi::Error(account.kind, account.message, account.frames);
+}
+
+bool TakeCaught() {
+  try {
+    throw;
+  } catch (const ffi::Error& error) {
+    TVMFFIErrorSetRaised(ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(error));
+    return true;
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+#ifdef __GLIBCXX__
+  } catch (abi::__forced_unwind&) {  // a thread that ends itself is not an exception
+    throw;
+#endif
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, ffi::tether::kUnknownException);
+  }
+  return false;
+}
+
+void RaiseTaken(bool is_ffi_error) {
+  if (is_ffi_error) RaiseFromCall(-1);
 }
 
 PyObject* RaiseFromCall(int code) {

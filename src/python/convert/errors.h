@@ -6,8 +6,7 @@
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/function.h>
 
-#include <new>
-
+#include "python/base/entry.h"
 #include "python/wrap/wrapper.h"
 
 namespace tether_py {
@@ -32,28 +31,17 @@ TVM_FFI_INLINE void AfterSuccess() {
 // At a collection: exceptions that C++ alone holds need no frames.
 void ForgetUnusedFrames();
 
-// Runs f, turning C++ exceptions into Python ones.
+// Runs f, turning C++ exceptions into Python ones, in code that cannot leave that to Entry.
 template <typename F>
 PyObject* Guarded(F&& f) {
+  bool is_ffi_error;
   try {
     return f();
-  } catch (const ffi::Error& error) {
-    // Raised below, where the C++ exception has let go of the error: then nobody keeps it.
-    TVMFFIErrorSetRaised(ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(error));
-  } catch (const std::bad_alloc&) {
-    return PyErr_NoMemory();
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
-    return nullptr;
-#ifdef __GLIBCXX__
-  } catch (abi::__forced_unwind&) {  // a thread that ends itself is no exception
-    throw;
-#endif
   } catch (...) {
-    PyErr_SetString(PyExc_RuntimeError, ffi::tether::kUnknownException);
-    return nullptr;
+    is_ffi_error = TakeCaught();
   }
-  return RaiseFromCall(-1);
+  RaiseTaken(is_ffi_error);
+  return nullptr;
 }
 
 int InitErrorType(PyObject* module);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the wrappers of Array, List, Map and Dict share.
+//
+// Shared state:
+//   a container              without the GIL it is read and changed in the critical section of its
+//                            wrapper.
+//   an iterator              moves on in its own critical section, so threads that share one get
+//                            each element whole.
+//   the types of iterators   set at import, constant afterwards.
+#ifndef TETHER_PYTHON_DATA_CONTAINER_BASE_H_
+#define TETHER_PYTHON_DATA_CONTAINER_BASE_H_
+
+#include "python/convert/convert.h"
+#include "python/wrap/notes.h"
+#include "python/wrap/object_lock.h"
+
+namespace tether_py {
+
+constexpr unsigned int kContainerFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+
+// The object behind a wrapper of a container class, to be used in its critical section. NULL with
+// an error set when it is of another kind.
+inline TVMFFIObject* UseAs(PyObject* self, int32_t index, int32_t other_index) {
+  TVMFFIObject* h = UseHandle(AsWrapper(self));
+  if (h == nullptr) return nullptr;
+  if (TVM_FFI_PREDICT_FALSE(h->type_index != index && h->type_index != other_index)) {
+    PyErr_Format(PyExc_TypeError, "%s object holds a `%s`", Py_TYPE(self)->tp_name,
+                 TVMFFIGetTypeInfo(h->type_index)->type_key.data);
+    return nullptr;
+  }
+  return h;
+}
+
+// The framework whose tensors a container hands out, or NULL.
+inline const DLPackExchangeAPI* TagOf(PyObject* self) {
+  return Notes::Get<const DLPackExchangeAPI>(self);
+}
+
+inline ffi::ObjectPtr<ffi::Object> Hold(TVMFFIObject* h) {
+  return ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(h);
+}
+
+inline const TVMFFIAny& CellOf(const ffi::Any& any) {
+  return *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(any);
+}
+
+// Each adds its classes to the module; 0, or -1 with an error set.
+int InitSequenceTypes(PyObject* module);  // sequences.cc
+int InitMapTypes(PyObject* module);       // maps.cc
+int RegisterFunctionKeys();               // function_keys.cc
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_DATA_CONTAINER_BASE_H_

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Map and Dict at C speed: length, lookup, iteration and the common mutations. The package's
+// classes add the rest of the mapping protocol. What is shared: container_base.h.
+#include <tvm/ffi/container/dict.h>
+#include <tvm/ffi/container/map.h>
+
+#include <utility>
+
+#include "python/base/entry.h"
+#include "python/base/python_api.h"
+#include "python/data/container_base.h"
+
+namespace tether_py {
+
+using ffi::TypeIndex;
+
+namespace {
+
+ffi::MapBaseObj* UseMap(PyObject* self) {
+  TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIMap, TypeIndex::kTVMFFIDict);
+  return h != nullptr ? ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<ffi::MapBaseObj>(h)
+                      : nullptr;
+}
+
+Py_ssize_t MapLength(PyObject* self) {
+  CriticalSection section(self);
+  ffi::MapBaseObj* map = UseMap(self);
+  return map != nullptr ? static_cast<Py_ssize_t>(map->size()) : -1;
+}
+
+// With the error of a failed conversion set: whether the value is one that no container can hold,
+// an integer out of range or a collection with one inside. Such a value is simply not there; the
+// error is cleared.
+bool CannotBeElement(PyObject* value) {
+  if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
+  if (!PyIndex_Check(value) && !PyTuple_Check(value) && !PyList_Check(value) &&
+      !PyDict_Check(value)) {
+    return false;
+  }
+  PyErr_Clear();
+  return true;
+}
+
+PyObject* KeyErrorFor(PyObject* key) {
+  // In a tuple, so that a tuple as key is not taken for several arguments.
+  Ref args = Ref::Steal(PyTuple_Pack(1, key));
+  if (args) PyErr_SetObject(PyExc_KeyError, args.get());
+  return nullptr;
+}
+
+// Whether hashing a key, or comparing it with others of its type, may run Python code.
+bool MayRunHook(const TVMFFIAny& key) { return key.type_index > TypeIndex::kTVMFFIBytes; }
+
+// Calls found(value cell) or missing().
+template <typename Found, typename Missing>
+PyObject* MapLookup(PyObject* self, PyObject* key, const Found& found, const Missing& missing) {
+  Conversion args;
+  if (!args.Add(key)) return CannotBeElement(key) ? missing() : nullptr;
+  CriticalSection section(self);
+  ffi::MapBaseObj* map = UseMap(self);
+  if (map == nullptr) return nullptr;
+  // The hooks of an object are user code and may take the map away from its wrapper.
+  if (TVM_FFI_PREDICT_FALSE(MayRunHook(*args.data()))) {
+    args.Hold(ffi::details::ObjectUnsafe::GetHeader(map));
+    args.Hold(args.data()->v_obj);
+  }
+  // A view has the layout of an owned value and is only looked at.
+  const ffi::Any& wanted = *reinterpret_cast<const ffi::Any*>(args.data());
+  const ffi::Any* value = ffi::tether::MapOps::FindValue(map, wanted);
+  return value != nullptr ? found(CellOf(*value)) : missing();
+}
+
+PyObject* MapSubscript(PyObject* self, PyObject* key) {
+  return MapLookup(
+      self, key, [self](const TVMFFIAny& value) { return FromBorrowedAny(value, TagOf(self)); },
+      [self, key] {
+        return PyErr_Format(PyExc_KeyError, "key is not in %s: %R",
+                            PyObject_TypeCheck(self, types.dict) ? "Dict" : "Map", key);
+      });
+}
+
+int MapContains(PyObject* self, PyObject* key) {
+  Ref found = Ref::Steal(MapLookup(
+      self, key, [](const TVMFFIAny&) { return Py_NewRef(Py_True); },
+      [] { return Py_NewRef(Py_False); }));
+  return found ? found.get() == Py_True : -1;
+}
+
+PyObject* MapGetOr(PyObject* self, PyObject* args) {
+  PyObject* key;
+  PyObject* fallback = Py_None;
+  if (!PyArg_ParseTuple(args, "O|O", &key, &fallback)) return nullptr;
+  return MapLookup(
+      self, key, [self](const TVMFFIAny& value) { return FromBorrowedAny(value, TagOf(self)); },
+      [fallback] { return Py_NewRef(fallback); });
+}
+
+// Iterates over a snapshot of a Dict, which may change meanwhile, and over a Map itself, which
+// cannot while somebody holds it.
+enum class Part { kKeys, kValues, kItems };
+
+struct MapIterator {
+  PyObject_HEAD TVMFFIObject* map;  // a strong reference; NULL when exhausted
+  ffi::MapBaseObj::iterator position;
+  Part part;
+};
+
+PyTypeObject* map_iterator_type = nullptr;
+
+// Copies the table as it is, without asking any key for its hash.
+TVMFFIObject* SnapshotOf(ffi::MapBaseObj* map) {
+  return ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(ffi::tether::MapOps::Copy(map));
+}
+
+PyObject* MakeMapIterator(PyObject* self, Part part) {
+  CriticalSection section(self);
+  ffi::MapBaseObj* map = UseMap(self);
+  if (map == nullptr) return nullptr;
+  TVMFFIObject* held = ffi::details::ObjectUnsafe::GetHeader(map);
+  if (held->type_index == TypeIndex::kTVMFFIDict) {
+    held = SnapshotOf(map);
+  } else {
+    Engine::AddStrong(held);
+  }
+  auto* it = PyObject_New(MapIterator, map_iterator_type);
+  if (it == nullptr) {
+    Engine::DropStrong(held);
+    return nullptr;
+  }
+  it->map = held;
+  new (&it->position) ffi::MapBaseObj::iterator(
+      ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<ffi::MapBaseObj>(held)->begin());
+  it->part = part;
+  return reinterpret_cast<PyObject*>(it);
+}
+
+PyObject* MapIterNext(PyObject* self) {
+  auto* it = reinterpret_cast<MapIterator*>(self);
+  CriticalSection section(self);
+  if (it->map == nullptr) return nullptr;
+  auto* map = ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<ffi::MapBaseObj>(it->map);
+  if (it->position == map->end()) {
+    TVMFFIObject* held = it->map;
+    it->map = nullptr;
+    Engine::DropStrong(held);
+    return nullptr;
+  }
+  auto& entry = *it->position;
+  ++it->position;
+  if (it->part == Part::kKeys) return FromBorrowedAny(CellOf(entry.first));
+  if (it->part == Part::kValues) return FromBorrowedAny(CellOf(entry.second));
+  // Making the first may run Python code that lets another thread finish the iterator.
+  ffi::ObjectPtr<ffi::Object> hold = Hold(it->map);
+  Ref key = Ref::Steal(FromBorrowedAny(CellOf(entry.first)));
+  Ref value = key ? Ref::Steal(FromBorrowedAny(CellOf(entry.second))) : Ref();
+  return value ? PyTuple_Pack(2, key.get(), value.get()) : nullptr;
+}
+
+void MapIterDealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  auto* it = reinterpret_cast<MapIterator*>(self);
+  if (it->map != nullptr) Engine::DropStrong(it->map);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyType_Slot map_iterator_slots[] = {{Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
+                                    {Py_tp_iternext, Slot<MapIterNext>()},
+                                    {Py_tp_dealloc, reinterpret_cast<void*>(MapIterDealloc)},
+                                    {0, nullptr}};
+PyType_Spec map_iterator_spec = {"tvm_ffi.core._MapIterator", sizeof(MapIterator), 0,
+                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                 map_iterator_slots};
+
+PyObject* MapIter(PyObject* self) { return MakeMapIterator(self, Part::kKeys); }
+PyObject* MapKeysIter(PyObject* self, PyObject*) { return MakeMapIterator(self, Part::kKeys); }
+PyObject* MapValuesIter(PyObject* self, PyObject*) { return MakeMapIterator(self, Part::kValues); }
+PyObject* MapItemsIter(PyObject* self, PyObject*) { return MakeMapIterator(self, Part::kItems); }
+
+// Takes a key out of a Dict, in one search. Calls gone(value), which may take the value over, or
+// missing().
+template <typename Gone, typename Missing>
+PyObject* DictTake(PyObject* self, PyObject* key, const Gone& gone, const Missing& missing) {
+  ffi::Any wanted, value;
+  if (!ToOwnedAny(key, &wanted)) return CannotBeElement(key) ? missing() : nullptr;
+  {
+    CriticalSection section(self);
+    TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIDict, TypeIndex::kTVMFFIDict);
+    if (h == nullptr) return nullptr;
+    ffi::ObjectPtr<ffi::Object> hold = Hold(h);
+    auto* dict = static_cast<ffi::MapBaseObj*>(hold.get());
+    const uint64_t index = ffi::tether::MapOps::FindIndex(dict, wanted, "erase");
+    if (index == ffi::tether::MapOps::EndIndex(dict)) return missing();
+    value = ffi::tether::MapOps::Entry(dict, index)->second;
+    ffi::tether::MapOps::EraseIndex(dict, index);
+  }
+  return gone(&value);
+}
+
+int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
+  if (value == nullptr) {
+    const auto gone = [](ffi::Any*) { return Py_NewRef(Py_None); };
+    Ref done = Ref::Steal(DictTake(self, key, gone, [key] { return KeyErrorFor(key); }));
+    return done ? 0 : -1;
+  }
+  ffi::Any converted_key, converted_value;
+  if (!ToOwnedAny(key, &converted_key)) return -1;
+  if (!ToOwnedAny(value, &converted_value)) return -1;
+  CriticalSection section(self);
+  TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIDict, TypeIndex::kTVMFFIDict);
+  if (h == nullptr) return -1;
+  ffi::Dict<ffi::Any, ffi::Any> dict(Hold(h));
+  dict.Set(converted_key, converted_value);
+  return 0;
+}
+
+// pop(key[, default]) in one step, so that no other code comes between the look and the change.
+PyObject* DictPop(PyObject* self, PyObject* args) {
+  Py_ssize_t n = PyTuple_GET_SIZE(args);
+  if (n < 1 || n > 2) {
+    return PyErr_Format(PyExc_TypeError, "pop expected at %s %d argument%s, got %zd",
+                        n < 1 ? "least" : "most", n < 1 ? 1 : 2, n < 1 ? "" : "s", n);
+  }
+  PyObject* key = PyTuple_GET_ITEM(args, 0);
+  PyObject* fallback = n == 2 ? PyTuple_GET_ITEM(args, 1) : nullptr;
+  return DictTake(
+      self, key,
+      [self](ffi::Any* value) {
+        return FromOwnedAny(ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(*value)),
+                            TagOf(self));
+      },
+      [key, fallback] { return fallback != nullptr ? Py_NewRef(fallback) : KeyErrorFor(key); });
+}
+
+// ---- types ----
+
+PyMethodDef map_methods[] = {
+    {"_get_or", Entry<MapGetOr>, METH_VARARGS, "The value of a key, or a default."},
+    {"_keys_iter", Entry<MapKeysIter>, METH_NOARGS, nullptr},
+    {"_values_iter", Entry<MapValuesIter>, METH_NOARGS, nullptr},
+    {"_items_iter", Entry<MapItemsIter>, METH_NOARGS, nullptr},
+    {"_pop", Entry<DictPop>, METH_VARARGS, "For Dict only."},
+    {nullptr, nullptr, 0, nullptr}};
+
+#define TETHER_MAP_SLOTS                                                      \
+  {Py_mp_length, Slot<MapLength>()}, {Py_mp_subscript, Slot<MapSubscript>()}, \
+      {Py_sq_contains, Slot<MapContains>()}, {Py_tp_iter, Slot<MapIter>()}, { \
+    Py_tp_methods, map_methods                                                \
+  }
+
+PyType_Slot map_slots[] = {TETHER_MAP_SLOTS, {0, nullptr}};
+PyType_Slot dict_slots[] = {
+    TETHER_MAP_SLOTS, {Py_mp_ass_subscript, Slot<DictAssign>()}, {0, nullptr}};
+
+PyType_Spec map_spec = {"tvm_ffi.core.MapBase", sizeof(Wrapper), 0, kContainerFlags, map_slots};
+PyType_Spec dict_spec = {"tvm_ffi.core.DictBase", sizeof(Wrapper), 0, kContainerFlags, dict_slots};
+
+}  // namespace
+
+int InitMapTypes(PyObject* module) {
+  map_iterator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&map_iterator_spec));
+  if (map_iterator_type == nullptr) return -1;
+  types.map = AddType(module, &map_spec, types.container);
+  types.dict = AddType(module, &dict_spec, types.container);
+  return types.map != nullptr && types.dict != nullptr ? 0 : -1;
+}
+
+}  // namespace tether_py
