@@ -128,12 +128,8 @@ void DestroyPyObject(void* self, int flags) {
 
 void* AllocateBody(const PyClassLayout& layout) {
   TVMFFICustomAllocator* allocator = TVMFFIGetCustomAllocator();
-  void* body = nullptr;
-  try {
-    body = allocator->allocate(layout.total_size, alignof(std::max_align_t),
-                               layout.type->type_index, allocator->context);
-  } catch (const std::bad_alloc&) {
-  }
+  void* body = allocator->allocate(layout.total_size, alignof(std::max_align_t),
+                                   layout.type->type_index, allocator->context);
   if (body == nullptr) {
     TVM_FFI_THROW(RuntimeError) << "Failed to allocate " << layout.total_size << " bytes for type "
                                 << ToView(layout.type->type_key);

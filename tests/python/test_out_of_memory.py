@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import FREE_THREADED
 
 resource = pytest.importorskip("resource")
 
@@ -25,9 +24,6 @@ pytestmark = [
     pytest.mark.skipif(
         "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ or "LD_PRELOAD" in os.environ,
         reason="sanitizers need more address space than a limit leaves them",
-    ),
-    pytest.mark.skipif(
-        FREE_THREADED, reason="free-threaded builds do not survive every program here yet"
     ),
 ]
 
