@@ -34,15 +34,10 @@ extern "C" int TVMFFITestingDummyTarget();
 
 namespace tether_py {
 
-const UpperLayers upper_layers = {InitFunctionWrapper,
-                                  InitHandleByConstructor,
-                                  RecycleCallback,
-                                  CallableOf,
-                                  MemoryOwnerOf,
-                                  InstallFieldAccess,
-                                  ExceptionIn,
-                                  ForgetUnusedFrames,
-                                  {ForgetSetter, ForgetExchangeAPI, ForgetInFields}};
+const UpperLayers upper_layers = {InitFunctionWrapper, InitHandleByConstructor, RecycleCallback,
+                                  CallableOf,          MemoryOwnerOf,           InstallFieldAccess,
+                                  ExceptionIn,         ForgetUnusedFrames,      FindSetter,
+                                  ForgetInFields};
 
 namespace {
 

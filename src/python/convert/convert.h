@@ -11,55 +11,30 @@
 #include <tvm/ffi/extra/c_env_api.h>
 
 #include "python/wrap/arguments.h"
+#include "python/wrap/class_records.h"
 
 namespace tether_py {
 
 // ---- Python -> Any ----
-
-// Converts a value of the type it is for. False with an error set.
-using Setter = bool (*)(PyObject* obj, TVMFFIAny* out, Arguments* args);
-
-// A small table in front of all setters, which answers nearly every time.
-struct RecentSetter {
-  PyTypeObject* type;
-  Setter setter;
-};
-// Memory per thread is scarce in a library that is loaded late.
-inline constexpr size_t kRecentSetters = kFreeThreaded ? 32 : 256;
-extern TETHER_PER_THREAD RecentSetter recent_setters[kRecentSetters];
-
-// Without the GIL: counts the classes that died. A table that was filled before the last one is out
-// of date, because another class may reuse the address of the dead one.
-extern std::atomic<uint64_t> class_epoch;
-extern TETHER_PER_THREAD uint64_t recent_setters_epoch;
-inline bool AreRecentSettersCurrent() {
-  return !kFreeThreaded || recent_setters_epoch == class_epoch.load(std::memory_order_relaxed);
-}
-inline bool IsRecent(const RecentSetter* recent, PyTypeObject* type) {
-  return recent->type == type && AreRecentSettersCurrent();
-}
-
-inline RecentSetter* RecentSetterOf(PyTypeObject* type) {
-  return &recent_setters[(reinterpret_cast<uintptr_t>(type) >> 5) % kRecentSetters];
-}
 
 // For classes of wrappers that need nothing else.
 bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
 // Whether `obj` is known to be converted by SetWrapper, so that its handle is all there is to it.
 inline bool IsPlainWrapper(PyObject* obj) {
-  RecentSetter* recent = RecentSetterOf(Py_TYPE(obj));
-  return IsRecent(recent, Py_TYPE(obj)) && recent->setter == SetWrapper;
+  RecentClass* recent = RecentClassOf(Py_TYPE(obj));
+  return IsRecent(recent, Py_TYPE(obj)) && recent->record->SetterNow() == SetWrapper;
 }
 
-// For a type that is not in that table.
+// For a class that is not in that table.
 bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
 // One borrowed value; temporaries go to `args`. False with an error set.
 inline bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  RecentSetter* recent = RecentSetterOf(Py_TYPE(obj));
-  return TVM_FFI_PREDICT_TRUE(IsRecent(recent, Py_TYPE(obj))) ? recent->setter(obj, out, args)
-                                                              : ToAnySlow(obj, out, args);
+  RecentClass* recent = RecentClassOf(Py_TYPE(obj));
+  return TVM_FFI_PREDICT_TRUE(IsRecent(recent, Py_TYPE(obj)))
+             ? recent->record->SetterNow()(obj, out, args)
+             : ToAnySlow(obj, out, args);
 }
 
 // The most frequent kind of argument. False if it is of another kind.
@@ -139,7 +114,8 @@ inline PyObject* FromBorrowedAny(const TVMFFIAny& value, const DLPackExchangeAPI
 }
 
 int InitKinds(PyObject* module);
-void ForgetSetter(PyTypeObject* cls);  // which is dead or dying
+// The setter of a class nobody has seen: finds the right one, records it and uses it.
+bool FindSetter(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_CONVERT_CONVERT_H_

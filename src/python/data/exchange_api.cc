@@ -2,9 +2,6 @@
 // The exchange APIs of other frameworks: tensors in and out without a capsule.
 //
 // Shared state:
-//   known_apis         a list that is read without a lock; known_apis_lock is for changes. Entries
-//                      are added and never removed. One whose class died is reused for another
-//                      class.
 //   exchange_api_name  set at import, constant afterwards.
 //   find               (SetTaggedContainer) set on first use, constant afterwards.
 #include "python/data/exchange_api.h"
@@ -12,14 +9,13 @@
 #include <tvm/ffi/container/tensor.h>
 
 #include <cstring>
-#include <mutex>
 
 #include "python/base/python_api.h"
 #include "python/convert/errors.h"
 #include "python/data/python_tensor.h"
 #include "python/data/tensor_argument.h"
 #include "python/data/torch.h"
-#include "python/wrap/class_watch.h"
+#include "python/wrap/class_records.h"
 
 namespace tether_py {
 
@@ -27,37 +23,10 @@ PyObject* exchange_api_name = nullptr;
 
 namespace {
 
-// The API of a class, which is borrowed (class_watch.h); no class: free to be reused.
-struct KnownAPI {
-  std::atomic<PyTypeObject*> type;
-  const DLPackExchangeAPI* api;
-  KnownAPI* next;
-};
-std::atomic<KnownAPI*> known_apis{nullptr};
-ShortLock known_apis_lock;  // for changes
-
-const DLPackExchangeAPI* FindKnownAPI(PyTypeObject* type) {
-  for (KnownAPI* known = known_apis.load(std::memory_order_acquire); known != nullptr;
-       known = known->next) {
-    if (known->type.load(std::memory_order_acquire) == type) return known->api;
-  }
-  return nullptr;
-}
-
-void RememberAPI(PyTypeObject* type, const DLPackExchangeAPI* api) {
-  if (!WatchClass(type)) return;
-  std::lock_guard<ShortLock> guard(known_apis_lock);
-  KnownAPI* place = nullptr;
-  for (KnownAPI* known = known_apis.load(); known != nullptr; known = known->next) {
-    if (known->type.load() == type) return;
-    if (known->type.load() == nullptr) place = known;
-  }
-  if (place == nullptr) {
-    known_apis.store(new KnownAPI{{type}, api, known_apis.load()}, std::memory_order_release);
-    return;
-  }
-  place->api = api;  // nobody reads it while there is no class
-  place->type.store(type, std::memory_order_release);
+// The API that is on record for a class, or NULL.
+const DLPackExchangeAPI* FindKnownAPI(PyTypeObject* cls) {
+  const ClassRecord* record = FindRecord(cls);
+  return record != nullptr ? record->exchange_api.load(std::memory_order_acquire) : nullptr;
 }
 
 bool IsSameTensor(const DLTensor& a, const DLTensor& b) {
@@ -156,15 +125,9 @@ bool LearnExchangeAPI(PyTypeObject* cls) {
   if (FindKnownAPI(cls) != nullptr) return true;
   const DLPackExchangeAPI* api = ExchangeAPIOf(reinterpret_cast<PyObject*>(cls));
   if (api == nullptr) return false;
-  RememberAPI(cls, api);
+  ClassRecord* record = RecordOf(cls);
+  if (record != nullptr) record->exchange_api.store(api, std::memory_order_release);
   return true;
-}
-
-void ForgetExchangeAPI(PyTypeObject* cls) {
-  std::lock_guard<ShortLock> guard(known_apis_lock);
-  for (KnownAPI* known = known_apis.load(); known != nullptr; known = known->next) {
-    if (known->type.load() == cls) known->type.store(nullptr);
-  }
 }
 
 bool SetByExchangeAPI(PyObject* obj, TVMFFIAny* out, Arguments* args) {

@@ -17,7 +17,6 @@ const DLPackExchangeAPI* ParseExchangeAPI(PyObject* attribute);
 const DLPackExchangeAPI* ExchangeAPIOf(PyObject* cls);
 // Remembers the API of a class. False with an error set.
 bool LearnExchangeAPI(PyTypeObject* cls);
-void ForgetExchangeAPI(PyTypeObject* cls);  // which is dead or dying
 
 // A new reference, or NULL with an error set.
 TVMFFIObject* ImportByAPI(PyObject* obj, const DLPackExchangeAPI* api,

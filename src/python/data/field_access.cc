@@ -7,7 +7,7 @@
 #include "python/base/entry.h"
 
 #include "python/base/python_api.h"
-#include "python/wrap/class_watch.h"
+#include "python/wrap/class_records.h"
 #include "python/wrap/object_lock.h"
 
 namespace tether_py {
@@ -24,7 +24,7 @@ TVM_FFI_NO_INLINE bool LearnClass(const Field& field, PyObject* obj) {
     return false;
   }
   // Without the GIL threads with different classes would keep overwriting it.
-  if (!kFreeThreaded && WatchClass(Py_TYPE(obj))) {
+  if (!kFreeThreaded && RecordOf(Py_TYPE(obj)) != nullptr) {
     field.last_class.store(Py_TYPE(obj), std::memory_order_relaxed);
   }
   return true;

@@ -23,7 +23,7 @@ struct Field {
   // Exact ints, floats and bools are stored in place, as the setter would.
   bool plain_write;
   bool sets_object;  // of kind kObject, with a setter that is a C function
-  // The class of the last object seen, known to be a wrapper. Borrowed (class_watch.h).
+  // The class of the last object seen, known to be a wrapper. Borrowed (class_records.h).
   mutable std::atomic<PyTypeObject*> last_class;
   const Field* next;  // of all fields
 };

@@ -3,6 +3,7 @@
 #ifndef TETHER_PYTHON_WRAP_UPPER_LAYERS_H_
 #define TETHER_PYTHON_WRAP_UPPER_LAYERS_H_
 
+#include "python/wrap/class_records.h"
 #include "python/wrap/wrapper.h"
 
 namespace tether_py {
@@ -24,9 +25,10 @@ struct UpperLayers {
   PyObject* (*exception_in)(TVMFFIObject* error);
   // convert/: at a collection, exceptions that C++ alone holds need no frames.
   void (*forget_unused_frames)();
-  // Caches keyed by a class (class_watch.h): `cls` is dead or dying.
-  static constexpr size_t kNumCaches = 3;
-  void (*forget_class[kNumCaches])(PyTypeObject* cls);
+  // kinds/: the first setter of every class (class_records.h), which finds the right one.
+  Setter find_setter;
+  // data/: fields forget a class that is dead or dying.
+  void (*forget_class)(PyTypeObject* cls);
 };
 extern const UpperLayers upper_layers;
 
