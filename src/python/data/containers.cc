@@ -23,6 +23,7 @@
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
 #include "python/data/containers.h"
+#include "python/data/fields.h"
 #include "python/wrap/notes.h"
 #include "python/wrap/object_lock.h"
 #include "python/wrap/upper_layers.h"
@@ -201,7 +202,27 @@ bool UseList(PyObject* self, ffi::List<ffi::Any>* out) {
   return true;
 }
 
+// What is put into a container: an element or a value, a key, or a list of elements.
+enum class Put { kElement, kKey, kList };
+
+TVM_FFI_NO_INLINE PyObject* ConvertElement(const Field* field, Put put, PyObject* value) {
+  return PyObject_CallFunction(field->convert_element, "iO", static_cast<int>(put), value);
+}
+
+// `value` as the container takes it, which is nearly always as it is. `owner` keeps a converted
+// one. False with an error set.
+inline bool FitElement(PyObject* self, Put put, PyObject** value, Ref* owner) {
+  const auto* field = ElementNotes::Get<const Field>(self);
+  if (TVM_FFI_PREDICT_TRUE(field == nullptr)) return true;
+  if (put == Put::kElement && Py_TYPE(*value) == field->element_class) return true;
+  *owner = Ref::Steal(ConvertElement(field, put, *value));
+  *value = owner->get();
+  return *value != nullptr;
+}
+
 PyObject* ListAppend(PyObject* self, PyObject* value) {
+  Ref owner;
+  if (!FitElement(self, Put::kElement, &value, &owner)) return nullptr;
   return Guarded([&]() -> PyObject* {
     ffi::List<ffi::Any> list(ffi::UnsafeInit{});
     ffi::Any converted;
@@ -214,6 +235,8 @@ PyObject* ListAppend(PyObject* self, PyObject* value) {
 }
 
 int ListAssignItem(PyObject* self, Py_ssize_t index, PyObject* value) {
+  Ref owner;
+  if (value != nullptr && !FitElement(self, Put::kElement, &value, &owner)) return -1;
   Ref done = Ref::Steal(Guarded([&]() -> PyObject* {
     ffi::List<ffi::Any> list(ffi::UnsafeInit{});
     ffi::Any converted;
@@ -266,6 +289,8 @@ PyObject* ListInsert(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OO:insert", &position, &value)) return nullptr;
   Py_ssize_t index = PyNumber_AsSsize_t(position, nullptr);  // clipped, as far as it is a number
   if (index == -1 && PyErr_Occurred()) return nullptr;
+  Ref owner;
+  if (!FitElement(self, Put::kElement, &value, &owner)) return nullptr;
   return Guarded([&]() -> PyObject* {
     ffi::List<ffi::Any> list(ffi::UnsafeInit{});
     ffi::Any converted;
@@ -319,6 +344,8 @@ PyObject* ListDelSlice(PyObject* self, PyObject* slice) {
 PyObject* ListSetSlice(PyObject* self, PyObject* args) {
   PyObject *slice, *items;
   if (!PyArg_ParseTuple(args, "O!O!", &PySlice_Type, &slice, types.list, &items)) return nullptr;
+  Ref owner;
+  if (!FitElement(self, Put::kList, &items, &owner)) return nullptr;
   Py_ssize_t start, stop, step;
   if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return nullptr;
   return Guarded([&]() -> PyObject* {
@@ -589,6 +616,11 @@ int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
     const auto gone = [](ffi::Any*) { return Py_NewRef(Py_None); };
     done = Ref::Steal(DictTake(self, key, gone, [key] { return KeyErrorFor(key); }));
     return done ? 0 : -1;
+  }
+  Ref key_owner, value_owner;
+  if (!FitElement(self, Put::kKey, &key, &key_owner) ||
+      !FitElement(self, Put::kElement, &value, &value_owner)) {
+    return -1;
   }
   done = Ref::Steal(Guarded([&]() -> PyObject* {
     ffi::Any converted_key, converted_value;
