@@ -80,10 +80,26 @@ del owner
 gc.collect()
 show("P6", "Python object -> C++ function -> same Python object", watch() is None)
 
+print("    mistakes are named")
+for mistake in (lambda: kept(7), lambda: make("one"), lambda: visit(root, 3), lambda: keep(None)):
+    try:
+        mistake()
+    except (IndexError, TypeError) as error:
+        print(f"      {type(error).__name__}: {error}")
+    else:
+        raise AssertionError("a mistake went through")
+root.children.append("not a node")
+try:
+    root.total()
+except TypeError as error:
+    print(f"      TypeError: {error}")
+root.children.pop()
+
 print(f"\n  {root!r}")
 print("  state:", tvm_ffi.tying.state(root), " stats:", tvm_ffi.tying.stats())
 print(
     """
-To start your own: copy examples/graph, rename the class, build it against include/ and
-libtvm_ffi.so, and load it with tvm_ffi.load_module(...)."""
+To start your own: copy examples/graph, or examples/zoo for a package with tests and type hints,
+rename the classes, build it against include/ and libtvm_ffi.so, and load it with
+tvm_ffi.load_module(...)."""
 )

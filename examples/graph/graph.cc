@@ -2,8 +2,9 @@
 // A small C++ library for Python: a class with fields and methods, a factory, a callback.
 //
 // Python may pass anything anywhere. The type of a parameter or field says what is accepted: a Node
-// is never None, an ObjectRef is any object or None. What Python puts into a List is looked at when
-// it is taken out: cast<Node>() raises TypeError.
+// is never None, an ObjectRef is any object or None. A list of anything is looked at when something
+// is taken out (ChildOf). What the types do not say, such as the range of an index, is checked
+// here.
 #include <tvm/ffi/tvm_ffi.h>
 
 #include <atomic>
@@ -34,9 +35,18 @@ class Node : public ffi::ObjectRef {
   TVM_FFI_DEFINE_OBJECT_REF_METHODS_NOTNULLABLE(Node, ffi::ObjectRef, NodeObj);
 };
 
+// The i-th child; TypeError if Python put something else there.
+Node ChildOf(const NodeObj* node, int64_t i) {
+  ffi::Any child = node->children[i];
+  if (auto found = child.as<Node>()) return *found;
+  TVM_FFI_THROW(TypeError) << "children[" << i << "] of a graph.Node must be a graph.Node, got "
+                           << child.GetTypeKey();
+  TVM_FFI_UNREACHABLE();
+}
+
 int64_t NodeObj::Total() const {
   int64_t sum = value;
-  for (const ffi::Any& child : children) sum += child.cast<Node>()->value;
+  for (size_t i = 0; i < children.size(); ++i) sum += ChildOf(this, static_cast<int64_t>(i))->value;
   return sum;
 }
 
@@ -45,8 +55,7 @@ int64_t NodeObj::Total() const {
 void Visit(const Node& node, const ffi::TypedFunction<void(Node)>& callback) {
   callback(node);
   for (int64_t i = 0; i < static_cast<int64_t>(node->children.size()); ++i) {
-    Node child = node->children[i].cast<Node>();
-    callback(child);
+    callback(ChildOf(node.get(), i));
   }
 }
 
@@ -54,6 +63,15 @@ void Visit(const Node& node, const ffi::TypedFunction<void(Node)>& callback) {
 ffi::List<Node>* Pool() {
   static auto* pool = new ffi::List<Node>();
   return pool;
+}
+
+Node Kept(int64_t i) {
+  auto size = static_cast<int64_t>(Pool()->size());
+  if (i < 0 || i >= size) {
+    TVM_FFI_THROW(IndexError) << "graph.kept: index " << i << " is not below the number of nodes, "
+                              << size;
+  }
+  return (*Pool())[i];
 }
 
 TVM_FFI_STATIC_INIT_BLOCK() {
@@ -67,7 +85,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("graph.make", [](int64_t value) { return Node(value); })
       .def("graph.alive", [] { return NodeObj::alive.load(); })
       .def("graph.keep", [](const Node& node) { Pool()->push_back(node); })
-      .def("graph.kept", [](int64_t i) { return (*Pool())[i]; })
+      .def("graph.kept", Kept)
       .def("graph.forget", [] { Pool()->clear(); })
       .def("graph.visit", Visit);
 }

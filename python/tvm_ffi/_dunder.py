@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache, partial, wraps
 
 from . import core
+from ._impl.objects import as_copy_of
 from .core import TypeInfo, object_repr
 
 TYPE_CHECKING = False
@@ -244,13 +245,19 @@ def _make_copy(type_cls: type, type_info: TypeInfo) -> Callable[[Any], Any]:
     if shallow_copy is not None:
         shallow_copy.release_gil = False  # it reads fields that other threads may set
 
+    # Whether instances have nothing that Python put there.
+    is_bare = type_cls.__dictoffset__ == 0 and type_cls.__basicsize__ == core.CObject.__basicsize__
+
     def __copy__(self: Any) -> Any:
         if shallow_copy is None:
             raise TypeError(
                 f"Type `{type_cls.__name__}` does not support copy. "
                 "The underlying C++ type is not copy-constructible."
             )
-        return shallow_copy(self)
+        copied = shallow_copy(self)
+        if is_bare and type(copied) is type(self):
+            return copied
+        return as_copy_of(self, copied)
 
     return __copy__
 
@@ -272,7 +279,7 @@ def deep_copy(value: Any) -> Any:
 
 def _make_deepcopy() -> Callable[..., Any]:
     def __deepcopy__(self: Any, memo: Any = None) -> Any:
-        return deep_copy(self)
+        return as_copy_of(self, deep_copy(self), {} if memo is None else memo)
 
     return __deepcopy__
 

@@ -37,6 +37,7 @@ from collections.abc import (
 
 from . import _ffi_api, core
 from ._dunder import deep_copy
+from ._impl.objects import as_copy_of
 from .registry import register_object
 
 TYPE_CHECKING = False
@@ -144,8 +145,12 @@ class _SequenceMethods:
     def __hash__(self: Any) -> int:
         return _ffi_api.RecursiveHash(self)
 
+    def __copy__(self: Any) -> Any:
+        kind = List if isinstance(self, List) else Array
+        return as_copy_of(self, kind(self))
+
     def __deepcopy__(self: Any, memo: dict[int, Any] | None = None) -> Any:
-        return deep_copy(self)
+        return as_copy_of(self, deep_copy(self), {} if memo is None else memo)
 
 
 @register_object("ffi.Array")
@@ -340,13 +345,23 @@ class _MappingMethods:
     def __hash__(self: Any) -> int:
         return _ffi_api.RecursiveHash(self)
 
+    def __copy__(self: Any) -> Any:
+        kind = Dict if isinstance(self, Dict) else Map
+        return as_copy_of(self, kind(self))
+
     def __deepcopy__(self: Any, memo: dict[int, Any] | None = None) -> Any:
-        return deep_copy(self)
+        return as_copy_of(self, deep_copy(self), {} if memo is None else memo)
 
 
 def _pairs(items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
     for position, item in enumerate(items):
-        pair = tuple(item)
+        try:
+            pair = tuple(item)
+        except TypeError:
+            kind = type(item).__name__
+            raise TypeError(
+                f"item #{position} is not a pair of key and value, got {kind}"
+            ) from None
         if len(pair) != 2:
             raise ValueError(
                 f"item #{position} has length {len(pair)}; a key and a value are needed"
@@ -354,7 +369,11 @@ def _pairs(items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         yield pair
 
 
-def _flat_items(mapping: Mapping[Any, Any]) -> Iterator[Any]:
+def _flat_items(mapping: Mapping[Any, Any], kind: str) -> Iterator[Any]:
+    if not hasattr(mapping, "items"):
+        raise AttributeError(
+            f"{kind} expects a mapping, got {type(mapping).__name__}, which has no method 'items'"
+        )
     items = mapping.items()
     # The items of a plain dict are always pairs.
     return itertools.chain.from_iterable(items if type(mapping) is dict else _pairs(items))
@@ -374,7 +393,7 @@ class Map(_MappingMethods, core.MapBase, core.Object, Mapping["K", "V"]):
 
     def __init__(self, input_dict: Mapping[K, V]) -> None:
         """Make a map of the items of any mapping."""
-        self.__init_handle_by_constructor__(_ffi_api.Map, *_flat_items(input_dict))
+        self.__init_handle_by_constructor__(_ffi_api.Map, *_flat_items(input_dict, "Map"))
 
 
 @register_object("ffi.Dict")
@@ -393,7 +412,7 @@ class Dict(_MappingMethods, core.DictBase, core.Object, MutableMapping["K", "V"]
 
     def __init__(self, input_dict: Mapping[K, V] | None = None) -> None:
         """Make a dict of the items of any mapping."""
-        items = () if input_dict is None else _flat_items(input_dict)
+        items = () if input_dict is None else _flat_items(input_dict, "Dict")
         self.__init_handle_by_constructor__(_ffi_api.Dict, *items)
 
     def pop(self, key: Any, *default: Any) -> Any:

@@ -58,7 +58,10 @@ class Module(core.Object):
         """Return the function `name`."""
         function = _ffi_api.ModuleGetFunction(self, name, query_imports)
         if function is None:
-            raise AttributeError(f"Module has no function '{name}'")
+            raise AttributeError(
+                f"Module has no function '{name}'; functions that a library registers by name are "
+                f"returned by tvm_ffi.get_global_func"
+            )
         return function
 
     def __getattr__(self, name: str) -> core.Function:
@@ -132,10 +135,17 @@ class Module(core.Object):
 def load_module(path: str | os.PathLike[str], keep_module_alive: bool = True) -> Module:
     """Load a library from a file.
 
-    With `keep_module_alive` the library stays loaded until the process ends, so that objects whose
-    code lives in it may outlive the module object.
+    A name without a directory means a file in the working directory, or else a library that the
+    system's loader finds. With `keep_module_alive` the library stays loaded until the process ends,
+    so that objects whose code lives in it may outlive the module object.
     """
-    module = _ffi_api.ModuleLoadFromFile(os.fspath(path))
+    name = os.fspath(path)
+    if not isinstance(name, str):
+        raise TypeError(f"load_module expects the path as str, got {type(name).__name__}")
+    # The system's loader does not look for a bare name in the working directory.
+    if os.sep not in name and os.access(name, os.F_OK):
+        name = f".{os.sep}{name}"
+    module = _ffi_api.ModuleLoadFromFile(name)
     if keep_module_alive:
         _ffi_api.ModuleGlobalsAdd(module)
     return module

@@ -16,6 +16,7 @@ import warnings
 
 from . import _dunder, core
 from ._dunder import _find_ffi_init, _pack_kwargs
+from ._impl.fallback_classes import _is_fallback_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,24 +56,56 @@ def register_object(type_key: Any = None, *, init: bool = True) -> Any:
     """
 
     def register(cls: Any) -> Any:
-        key = type_key if isinstance(type_key, str) else cls.__name__
-        type_index = core._object_type_key_to_index(key)
-        if type_index is None:
-            if _SKIP_UNKNOWN_OBJECTS:
-                return cls
-            raise ValueError(f"Cannot find object type index for {key}")
-        info = core._register_object_by_index(type_index, cls)
-        _add_class_attrs(cls, info)
-        cls.__tvm_ffi_type_info__ = info
-        if init:
-            _install_init(cls, info)
-        return cls
+        key = type_key if isinstance(type_key, str) else getattr(cls, "__name__", repr(cls))
+        return _register_class(cls, key, init, _check_class)
 
     if isinstance(type_key, type):
         return register(type_key)
     if type_key is None or isinstance(type_key, str):
         return register
     raise TypeError("type_key must be a string, type, or None")
+
+
+def _register_class(
+    cls: Any, key: str, init: bool, check: Callable[[Any, str, int], None] | None = None
+) -> Any:
+    """Make `cls` the class of the type with this key."""
+    type_index = core._object_type_key_to_index(key)
+    if type_index is None:
+        if _SKIP_UNKNOWN_OBJECTS:
+            return cls
+        raise ValueError(
+            f"Cannot find object type index for {key}: no loaded library defines this type. "
+            "Load the library that does first, with tvm_ffi.load_module"
+        )
+    if check is not None:
+        check(cls, key, type_index)
+    info = core._register_object_by_index(type_index, cls)
+    _add_class_attrs(cls, info)
+    cls.__tvm_ffi_type_info__ = info
+    if init:
+        _install_init(cls, info)
+    return cls
+
+
+def _check_class(cls: Any, key: str, type_index: int) -> None:
+    """Refuse what cannot stand for the type, and a second class where one exists."""
+    if not isinstance(cls, type):
+        raise TypeError(f"register_object({key!r}) expects a class, got {type(cls).__name__}")
+    if not issubclass(cls, (core.CObject, core.PyNativeObject)):
+        raise TypeError(
+            f"register_object({key!r}): class `{cls.__name__}` must derive from tvm_ffi.Object"
+        )
+    info = core._type_index_to_type_info(type_index)
+    known = info.type_cls if info is not None else None
+    if known is None or issubclass(cls, known) or _is_fallback_class(known):
+        return
+    # A module that is loaded again defines its classes again.
+    if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(
+            f"Type '{key}' already has a registered class, "
+            f"`{known.__module__}.{known.__qualname__}`; derive from it to replace it"
+        )
 
 
 def _add_class_attrs(
@@ -181,6 +214,10 @@ def register_global_func(
     name = func_name
 
     def register(function: Callable[..., Any]) -> core.Function:
+        if not callable(function):
+            raise TypeError(
+                f"register_global_func({name!r}) expects a callable, got {type(function).__name__}"
+            )
         return core._register_global_func(name, function, override)
 
     return register if f is None else register(f)
@@ -195,7 +232,24 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
     >>> tvm_ffi.get_global_func("doc.nobody", allow_missing=True) is None
     True
     """
-    return core._get_global_func(name, allow_missing)
+    try:
+        return core._get_global_func(name, allow_missing)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, UnicodeError):
+            raise
+        raise _explained(error, name) from None
+
+
+def _explained(error: Exception, name: Any) -> Exception:
+    """Return the error of a missing function with the name that may have been meant."""
+    if not isinstance(name, str):
+        return TypeError(f"get_global_func expects a name, got {type(name).__name__}")
+    from difflib import get_close_matches
+
+    meant = get_close_matches(name, list_global_func_names(), 1, 0.8)
+    if not meant:
+        return ValueError(f"{error}; the library that registers it may not be loaded")
+    return ValueError(f"{error}; did you mean {meant[0]}?")
 
 
 def list_global_func_names() -> list[str]:
@@ -228,7 +282,10 @@ def init_ffi_api(namespace: str, target_module_name: str | None = None) -> None:
     >>> sys.modules["doc_api"].add_one(1)
     2
     """
-    target = sys.modules[target_module_name or namespace]
+    target_name = target_module_name or namespace
+    if target_name not in sys.modules:
+        raise KeyError(f"init_ffi_api: module {target_name!r} is not imported")
+    target = sys.modules[target_name]
     prefix = namespace.removeprefix("tvm.") + "."
     for name in list_global_func_names():
         short = name.removeprefix(prefix)

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/field_kind.h"
 #include "core/type_table.h"
 #include "dataclass_internal.h"
 
@@ -154,6 +155,10 @@ class InitPlan {
 
   void SetField(const TVMFFIFieldInfo& field, Object* object, const AnyView& value) const {
     TVMFFIAny raw = value.CopyToTVMFFIAny();
+    if (!FitsField(field, raw)) {
+      TVM_FFI_THROW(OverflowError) << type_key_ << ".__ffi_init__() field '" << ToView(field.name)
+                                   << "': Integer value " << OutOfFieldText(field, raw);
+    }
     if (reflection::CallFieldSetter(&field, FieldAddress(object, &field), &raw) != 0) {
       ThrowSetterError(field, details::MoveFromSafeCallRaised());
     }

@@ -42,9 +42,11 @@ bool IsLeaf(const Any& value) {
 ObjectRef ShallowCopy(const Any& source) {
   static const reflection::TypeAttrColumn copiers(reflection::type_attr::kShallowCopy);
   AnyView copier = copiers[source.type_index()];
-  bool copyable = copier != nullptr;
-  TVM_FFI_ICHECK(copyable) << "Cannot deep copy object of type \"" << TypeKeyOf(source.type_index())
-                           << "\" because it is not copy-constructible";
+  if (copier == nullptr) {
+    TVM_FFI_THROW(InternalError) << "Cannot deep copy object of type \""
+                                 << TypeKeyOf(source.type_index())
+                                 << "\" because it is not copy-constructible";
+  }
   Function copy = copier.cast<Function>();
   ObjectLock lock(ObjectOf(source), /*may_run_user_code=*/true);
   return copy(source).cast<ObjectRef>();

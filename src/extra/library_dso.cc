@@ -303,8 +303,10 @@ std::unique_ptr<Library> OpenSharedLibrary(const String& path) {
     if (handle != nullptr) FailedLibraries::Add(handle, failure);
     throw;
   }
-  TVM_FFI_ICHECK(handle != nullptr)
-      << "Failed to load dynamic shared library " << path << " " << error;
+  if (handle == nullptr) {
+    TVM_FFI_THROW(InternalError) << "Failed to load dynamic shared library " << path << " "
+                                 << error;
+  }
   FailedLibraries::ThrowIfFailed(handle);
   return std::make_unique<SharedLibrary>(handle, path);
 }

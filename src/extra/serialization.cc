@@ -50,6 +50,60 @@ bool IsInlineField(const TVMFFIFieldInfo* field) {
   }
 }
 
+// ---- Types without a default constructor --------------------------------------------------------
+//
+// Their objects are made by the registered constructor, from those fields whose types are its
+// parameters, in order. All fields are set afterwards, so that what the constructor makes of its
+// arguments does not matter.
+
+std::optional<json::Array> SchemaArgs(const json::Value& schema) {
+  if (auto object = schema.as<json::Object>()) {
+    if (auto args = object->Get("args")) return args->as<json::Array>();
+  }
+  return std::nullopt;
+}
+
+// The schema in the metadata of a method or field; None if there is none.
+json::Value SchemaOf(const TVMFFIByteArray& metadata) {
+  if (metadata.size == 0) return nullptr;
+  String error;
+  json::Value parsed = json::Parse(String(metadata.data, metadata.size), &error);
+  auto object = parsed.as<json::Object>();
+  if (!error.empty() || !object) return nullptr;
+  auto schema = object->Get("type_schema");
+  if (!schema) return nullptr;
+  auto text = schema->as<String>();
+  return text ? json::Parse(*text, &error) : *schema;
+}
+
+// The constructor of a type and the numbers of the fields that it takes; undefined if there is none
+// that takes fields.
+struct ConstructorPlan {
+  Function construct{nullptr};
+  std::vector<size_t> fields;
+};
+
+ConstructorPlan PlanConstructor(const TVMFFITypeInfo* type) {
+  ConstructorPlan plan;
+  const TVMFFIMethodInfo* init =
+      FindRecord(type->methods, type->num_methods, reflection::type_attr::kInit);
+  if (init == nullptr) return plan;
+  auto params = SchemaArgs(SchemaOf(init->metadata));
+  if (!params) return plan;
+  std::vector<json::Value> types;
+  reflection::ForEachFieldInfo(
+      type, [&](const TVMFFIFieldInfo* info) { types.push_back(SchemaOf(info->metadata)); });
+  size_t next = 0;
+  for (int64_t i = 1; i < static_cast<int64_t>(params->size()); ++i, ++next) {  // 0 is the result
+    String wanted = json::Stringify((*params)[i]);
+    while (next < types.size() && json::Stringify(types[next]) != wanted) ++next;
+    if (next == types.size()) return plan;
+    plan.fields.push_back(next);
+  }
+  plan.construct = AnyView::CopyFromTVMFFIAny(init->method).cast<Function>();
+  return plan;
+}
+
 class GraphWriter : public GraphWalk<GraphWriter> {
  public:
   json::Value Write(const Any& root, const Any& metadata) {
@@ -150,12 +204,20 @@ class GraphWriter : public GraphWalk<GraphWriter> {
       AddNode(value, hook.cast<Function>()(value));
       return;
     }
-    if (!HasCreator(TVMFFIGetTypeInfo(value.type_index()))) {
+    if (!CanBeMade(value.type_index())) {
       TVM_FFI_THROW(TypeError) << "Type `" << value.GetTypeKey()
                                << "` does not support ToJSONGraph (no native creator or "
                                   "__ffi_new__ type attr)";
     }
     Open(std::move(value));
+  }
+
+  bool CanBeMade(int32_t type_index) {
+    const TVMFFITypeInfo* type = TVMFFIGetTypeInfo(type_index);
+    if (HasCreator(type)) return true;
+    auto [it, is_new] = can_construct_.try_emplace(type_index, false);
+    if (is_new) it->second = PlanConstructor(type).construct != nullptr;
+    return it->second;
   }
 
   void Open(Any value) {
@@ -205,6 +267,7 @@ class GraphWriter : public GraphWalk<GraphWriter> {
   std::vector<Any> nodes_;
   std::unordered_map<Any, int64_t, AnyHash, AnyEqual> index_of_;
   AddressMap<const Object*, bool> open_;
+  std::unordered_map<int32_t, bool> can_construct_;  // by type index
 };
 
 class GraphReader {
@@ -260,6 +323,7 @@ class GraphReader {
   struct TypePlan {
     const TVMFFITypeInfo* info = nullptr;
     std::vector<FieldPlan> fields;
+    ConstructorPlan constructor;  // of a type without a creator
   };
 
   static constexpr int64_t kNoPart = -1;
@@ -418,7 +482,10 @@ class GraphReader {
     if (plan.info != nullptr) return plan;
     const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(type_index);
     if (!HasCreator(info)) {
-      ThrowNotCreatable(info, "FromJSONGraph (no native creator or __ffi_new__ type attr)");
+      plan.constructor = PlanConstructor(info);
+      if (plan.constructor.construct == nullptr) {
+        ThrowNotCreatable(info, "FromJSONGraph (no native creator or __ffi_new__ type attr)");
+      }
     }
     reflection::ForEachFieldInfo(info, [&](const TVMFFIFieldInfo* field) {
       plan.fields.push_back({field, String(field->name)});
@@ -466,17 +533,38 @@ class GraphReader {
     return map;
   }
 
+  std::optional<Any> FieldValue(const Pending& node, size_t i) const {
+    const FieldPlan& field = node.plan->fields[i];
+    if (IsInlineField(field.info)) return node.fields.Get(field.name);
+    if (node.parts[i] != kNoPart) return Part(node.parts[i]);
+    return std::nullopt;
+  }
+
+  ObjectPtr<Object> MakeObject(const Pending& node) const {
+    const ConstructorPlan& constructor = node.plan->constructor;
+    if (constructor.construct == nullptr) return CreateEmptyObject(node.plan->info);
+    std::vector<Any> values;
+    for (size_t i : constructor.fields) {
+      const FieldPlan& field = node.plan->fields[i];
+      std::optional<Any> value = FieldValue(node, i);
+      if (!value) ThrowFieldNotSet(node.plan->info, ToView(field.info->name));
+      WithFieldInError(*node.plan, field, [&] {
+        values.push_back(IsInlineField(field.info) ? ReadInline(field.info, *value)
+                                                   : *std::move(value));
+      });
+    }
+    std::vector<AnyView> views(values.begin(), values.end());
+    Any made;
+    constructor.construct.CallPacked(views.data(), static_cast<int32_t>(views.size()), &made);
+    return details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(made.cast<ObjectRef>());
+  }
+
   Any BuildObject(const Pending& node) const {
-    ObjectPtr<Object> object = CreateEmptyObject(node.plan->info);
+    ObjectPtr<Object> object = MakeObject(node);
     for (size_t i = 0; i < node.plan->fields.size(); ++i) {
       const FieldPlan& field = node.plan->fields[i];
       bool is_inline = IsInlineField(field.info);
-      std::optional<Any> value;
-      if (is_inline) {
-        value = node.fields.Get(field.name);
-      } else if (node.parts[i] != kNoPart) {
-        value = Part(node.parts[i]);
-      }
+      std::optional<Any> value = FieldValue(node, i);
       if (!value && (field.info->flags & kTVMFFIFieldFlagBitMaskHasDefault) == 0) {
         ThrowFieldNotSet(node.plan->info, ToView(field.info->name));
       }

@@ -113,9 +113,23 @@ TEST(Any, UnusedPayloadBytesAreZero) {
   EXPECT_EQ(CellOf(any).v_int64, 1);
 }
 
-TEST(Any, NarrowingIsAPlainCast) {
-  EXPECT_EQ(Any(300).cast<uint8_t>(), 44);
-  EXPECT_EQ(Any(-1).cast<uint64_t>(), ~uint64_t{0});
+TEST(Any, AValueOutOfRangeIsNotNarrowed) {
+  EXPECT_EQ(Any(255).cast<uint8_t>(), 255);
+  EXPECT_EQ(Any(-128).cast<int8_t>(), -128);
+  EXPECT_EQ(ErrorText([] { (void)Any(300).cast<uint8_t>(); }),
+            "OverflowError: Integer value 300 is out of range for uint8 (0 to 255)");
+  EXPECT_EQ(ErrorText([] { (void)Any(-1).cast<uint32_t>(); }),
+            "OverflowError: Integer value -1 is out of range for uint32 (0 to 4294967295)");
+  EXPECT_EQ(ErrorText([] { (void)Any(int64_t{1} << 40).cast<int>(); }),
+            "OverflowError: Integer value 1099511627776 is out of range for int32 (-2147483648 to "
+            "2147483647)");
+  EXPECT_EQ(ErrorText([] { (void)Any(128).cast<Colour>(); }),
+            "OverflowError: Integer value 128 is out of range for int8 (-128 to 127)");
+  EXPECT_EQ(ErrorText([] { (void)Any(300).cast<Optional<uint8_t>>(); }),
+            "OverflowError: Integer value 300 is out of range for uint8 (0 to 255)");
+  EXPECT_EQ(Any(300).try_cast<uint8_t>(), std::nullopt);
+  EXPECT_EQ(Any(300).as<uint8_t>(), std::nullopt);
+  EXPECT_EQ(Any(-1).cast<uint64_t>(), ~uint64_t{0});  // 64 bits are 64 bits
 }
 
 TEST(Any, UnsignedValuesThatDoNotFitAreRefused) {

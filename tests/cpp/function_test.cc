@@ -517,8 +517,18 @@ TEST(TypedFunction, ErrorsFollowTheWrappedCallable) {
       "TypeError: Mismatched type on argument #0 when calling: `narrow(0: int) -> int`. Expected "
       "`int` but got `float`");
   TypedFunction<int()> wrong = Function::FromTyped([] { return String("s"); });
-  EXPECT_EQ(ErrorText([&] { wrong(); }),
-            "TypeError: Cannot convert from type `ffi.SmallStr` to `int`");
+  EXPECT_EQ(
+      ErrorText([&] { wrong(); }),
+      "TypeError: Mismatched type of the result when calling back: `() -> int`. Expected `int` "
+      "but got `ffi.SmallStr`");
+}
+
+TEST(TypedFunction, AnArgumentOutOfRangeIsNotNarrowed) {
+  Function take = Function::FromTyped([](uint8_t x) { return x; }, "take");
+  EXPECT_EQ(take(255).cast<int>(), 255);
+  EXPECT_EQ(ErrorText([&] { take(256); }),
+            "OverflowError: Overflow on argument #0 when calling: `take(0: int) -> int`. Integer "
+            "value 256 is out of range for uint8 (0 to 255)");
 }
 
 TEST(TypedFunction, TravelsThroughAny) {

@@ -1026,4 +1026,23 @@ TEST(List, WhatADestructorAppendsDuringARemovalStays) {
   }
 }
 
+// ---- what others put into a list ----
+
+TEST(List, AnElementOfAnotherTypeIsAnErrorWhenItIsRead) {
+  List<Any> any{String("a"), 1, 300};
+  List<String> strings(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(any));
+  List<double> doubles(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(any));
+  List<uint8_t> bytes(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(any));
+  EXPECT_EQ(strings[0], "a");
+  EXPECT_EQ(doubles[1], 1.0);  // converted
+  const std::string text = "TypeError: Mismatched type of an element in a container. Expected ";
+  EXPECT_EQ(ErrorText([&] { (void)strings[1]; }), text + "`str` but got `int`");
+  EXPECT_EQ(ErrorText([&] { (void)bytes[2]; }),
+            text + "`int` but got `int 300 is out of range for uint8 (0 to 255)`");
+  EXPECT_EQ(ErrorText([&] {
+              for (const String& item : strings) (void)item;
+            }),
+            text + "`str` but got `int`");
+}
+
 }  // namespace

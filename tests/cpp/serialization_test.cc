@@ -76,6 +76,26 @@ class HookedObj : public Object {
   TVM_FFI_DECLARE_OBJECT_INFO_FINAL("test.graph.Hooked", HookedObj, Object);
 };
 
+// Made by its constructor, which takes two of its fields.
+class ByConstructorObj : public Object {
+ public:
+  double id = 0.5;
+  String name;
+  int64_t more;
+  ObjectRef next;
+  ByConstructorObj(String name, int64_t more) : name(name), more(more + 100) {}
+  static constexpr bool _type_mutable = true;
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("test.graph.ByConstructor", ByConstructorObj, Object);
+};
+
+// Its constructor takes something else.
+class OtherConstructorObj : public Object {
+ public:
+  int64_t value;
+  explicit OtherConstructorObj(double value) : value(static_cast<int64_t>(value)) {}
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("test.graph.OtherConstructor", OtherConstructorObj, Object);
+};
+
 class NoCreatorObj : public Object {
  public:
   int64_t value;
@@ -144,6 +164,15 @@ TVM_FFI_STATIC_INIT_BLOCK() {
         return ObjectRef(make_object<HookedObj>(data.at("v").cast<int64_t>()));
       });
   refl::ObjectDef<NoCreatorObj>().def_ro("value", &NoCreatorObj::value);
+  refl::ObjectDef<ByConstructorObj>()
+      .def(refl::init<String, int64_t>())
+      .def_ro("id", &ByConstructorObj::id)
+      .def_ro("name", &ByConstructorObj::name)
+      .def_ro("more", &ByConstructorObj::more)
+      .def_rw("next", &ByConstructorObj::next);
+  refl::ObjectDef<OtherConstructorObj>()
+      .def(refl::init<double>())
+      .def_ro("value", &OtherConstructorObj::value);
   refl::ObjectDef<ColorObj>(refl::init(false));
   refl::EnumDef<ColorObj>("Red");
   refl::EnumDef<ColorObj>("Green");
@@ -260,6 +289,23 @@ TEST(ToJSONGraph, RefusesWhatCannotComeBack) {
       ErrorText([] { ToJSONGraph(ObjectRef(make_object<NoCreatorObj>(1))); }),
       "TypeError: Type `test.graph.NoCreator` does not support ToJSONGraph (no native creator "
       "or __ffi_new__ type attr)");
+}
+
+TEST(JSONGraph, ObjectsWithoutDefaultConstructorAreMadeByTheirConstructor) {
+  auto inner = make_object<ByConstructorObj>("inner", 1);
+  auto outer = make_object<ByConstructorObj>("outer", 2);
+  outer->id = 1.5;
+  outer->next = ObjectRef(inner);
+  Any read = FromJSONGraph(ToJSONGraph(ObjectRef(outer)));
+  const auto* copy = read.as<ByConstructorObj>();
+  ASSERT_NE(copy, nullptr);
+  EXPECT_EQ(copy->id, 1.5);
+  EXPECT_EQ(copy->name, "outer");
+  EXPECT_EQ(copy->more, 102);
+  EXPECT_EQ(Any(copy->next).as<ByConstructorObj>()->more, 101);
+  EXPECT_EQ(ErrorText([] { ToJSONGraph(ObjectRef(make_object<OtherConstructorObj>(1.0))); }),
+            "TypeError: Type `test.graph.OtherConstructor` does not support ToJSONGraph (no native "
+            "creator or __ffi_new__ type attr)");
 }
 
 TEST(ToJSONGraph, CyclesAreErrors) {

@@ -7,9 +7,10 @@ import gc
 import shutil
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from support import NativeClient, build_native_client, collect
+from support import ROOT, NativeClient, build_native_client, collect, compile_library
 
 
 def pytest_collection_finish() -> None:
@@ -30,6 +31,15 @@ def client_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 def client(client_path: str) -> NativeClient:
     """The functions of native_client.c."""
     return NativeClient(client_path)
+
+
+@pytest.fixture(scope="session")
+def zoo_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library of examples/zoo."""
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler: the example cannot be built")
+    source = ROOT / "examples" / "zoo" / "zoo.cc"
+    return compile_library(source, tmp_path_factory.mktemp("zoo") / "libzoo.so")
 
 
 @pytest.fixture

@@ -6,20 +6,36 @@ from __future__ import annotations
 import gc
 import inspect
 import weakref
+from collections.abc import Iterator
 
 import pytest
 import tvm_ffi
 import tvm_ffi.testing
+from tvm_ffi import core
 from tvm_ffi.dataclasses import c_class
+from tvm_ffi.registry import _register_class
 from tvm_ffi.testing.testing import _TestCxxAutoInit as AutoInit
 
 KEY = "testing.TestUnregisteredBaseObject"
 
 
+@pytest.fixture(autouse=True)
+def forget_the_class() -> Iterator[None]:
+    """Leave the type without a class."""
+    yield
+    info = core._lookup_or_register_type_info_from_type_key(KEY)
+    core._rollback_py_class(info)
+
+
+def register(cls: type) -> type:
+    """Replace the class of the type, which `register_object` would refuse."""
+    return _register_class(cls, KEY, init=True)
+
+
 def make_class() -> type:
     """Register a fresh class for a type with a plain C++ constructor."""
 
-    @tvm_ffi.register_object(KEY)
+    @register
     class Made(tvm_ffi.Object):
         pass
 
@@ -95,7 +111,7 @@ def test_an_init_added_to_a_mixin_in_front_is_used() -> None:
     class Mixin:
         __slots__ = ()
 
-    @tvm_ffi.register_object(KEY)
+    @register
     class Made(Mixin, tvm_ffi.Object):
         pass
 
@@ -121,7 +137,7 @@ def test_a_metaclass_with_call_is_used() -> None:
             calls.append(args)
             return super().__call__(*args)
 
-    @tvm_ffi.register_object(KEY)
+    @register
     class Made(tvm_ffi.Object, metaclass=Meta):
         pass
 
@@ -134,7 +150,7 @@ def test_a_metaclass_that_gets_call_later_is_used() -> None:
     class Meta(type(tvm_ffi.Object)):  # type: ignore[misc]
         pass
 
-    @tvm_ffi.register_object(KEY)
+    @register
     class Made(tvm_ffi.Object, metaclass=Meta):
         pass
 

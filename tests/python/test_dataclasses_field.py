@@ -222,7 +222,7 @@ def test_a_wrong_init_property_says_what_is_wrong() -> None:
         def a(self) -> int:
             return "text"
 
-    with pytest.raises(TypeError, match="^expected int, got str$"):
+    with pytest.raises(TypeError, match="^field `a` of `.*`: expected int, got str$"):
         Wrong()
 
 

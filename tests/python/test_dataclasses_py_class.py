@@ -604,8 +604,9 @@ def test_wrong_values_are_refused_and_change_nothing(
     assert str(raised.value).startswith(f"{key}.__ffi_init__() field 'f':\n  ")
     made = cls(good)
     before = made.f
-    with pytest.raises(TypeError, match=f"^(expected .*)?{message}"):
+    with pytest.raises(TypeError, match=message) as raised:
         made.f = bad
+    assert str(raised.value).startswith(f"field `f` of `{key}`: ")
     assert made.f == before
 
 
@@ -832,7 +833,7 @@ def test_reference_counts_of_a_native_holder() -> None:
     assert stored is target
     assert use_count(target) == 2
     del stored
-    with pytest.raises(TypeError, match=r"Cannot convert from type `None` to `testing.TestObj"):
+    with pytest.raises(TypeError, match="expected `testing.TestObjectBase`, got `None`"):
         holder.value = None
     assert holder.value is target
     holder.optional_value = target
@@ -1272,7 +1273,8 @@ def test_an_undecorated_subclass_constructs_like_its_base() -> None:
     assert (type(box[0]), box[0].x, box[0].note) == (Sub, 3, "kept")
     with pytest.raises(TypeError, match="missing required"):
         Sub()
-    assert type(copy.copy(box[0])) is Node
+    copied = copy.copy(box[0])
+    assert (type(copied), copied.x, copied.note) == (Sub, 3, "kept")
 
 
 def test_objects_from_cxx_do_not_run_the_constructor() -> None:
@@ -1313,7 +1315,7 @@ def test_slots_are_the_users_choice() -> None:
     del made
     gc.collect()
     assert holder[0].anything == [1, 2]
-    assert "anything" not in vars(copy.copy(holder[0]))
+    assert copy.copy(holder[0]).anything is holder[0].anything
 
 
 def test_is_dataclass_is_inherited() -> None:

@@ -324,3 +324,32 @@ def test_registration_needs_an_exception_class() -> None:
         tvm_ffi.register_error("tests.NoClass", 3)
     with pytest.raises(TypeError):
         tvm_ffi.register_error("tests.NoException", int)
+
+
+def test_frames_of_our_templates_are_not_shown() -> None:
+    text = (
+        '  File "zoo.cc", line 3, in Bird\n'
+        '  File "/usr/include/tvm/ffi/memory.h", line 188, in MakeObject\n'
+        '  File "include/tvm/ffi/reflection/registry.h", line 2, in operator()\n'
+        '  File "my/tvm/ffi.h", line 7, in mine\n'
+    )
+    exception = error._with_append_backtrace(ValueError("x"), text)
+    shown = [entry.filename for entry in traceback.extract_tb(exception.__traceback__)]
+    assert shown == ["my/tvm/ffi.h", "zoo.cc"]
+    assert len(error._parse_backtrace(text)) == 4
+
+
+@pytest.mark.parametrize(
+    "cls", [OverflowError, NotImplementedError, ZeroDivisionError, OSError, TimeoutError]
+)
+def test_a_kind_that_python_has_a_class_for(cls: type[Exception]) -> None:
+    with pytest.raises(cls, match="^the message$"):
+        testing.test_raise_error(cls.__name__, "the message")
+
+
+def test_an_unknown_kind_is_part_of_the_text() -> None:
+    with pytest.raises(RuntimeError, match="^SolverError: no luck$"):
+        testing.test_raise_error("SolverError", "no luck")
+    for kind in ("print", "SystemExit", "KeyboardInterrupt", "object"):
+        with pytest.raises(RuntimeError, match=f"^{kind}: no luck$"):
+            testing.test_raise_error(kind, "no luck")

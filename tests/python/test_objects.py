@@ -10,11 +10,13 @@ import pickle
 import typing
 import weakref
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
+from functools import partial
 
 import pytest
 import tvm_ffi
 from support import FREE_THREADED, Stateful, make_edges, make_holder, use_count
 from tvm_ffi import core, testing, tying
+from tvm_ffi.registry import _register_class
 
 # ---- classes ------------------------------------------------------------------------------------
 
@@ -225,7 +227,7 @@ def test_a_class_attribute_hides_the_field_and_the_method() -> None:
     info = core._type_cls_to_type_info(testing.TestIntPair)
     try:
 
-        @tvm_ffi.register_object("testing.TestIntPair")
+        @partial(_register_class, key="testing.TestIntPair", init=True)
         class Mine(core.Object):
             a = "mine"
 
@@ -523,11 +525,11 @@ def test_shallow_and_deep_copies() -> None:
         copy.copy(testing.TestNonCopyable(1))
 
 
-def test_copies_do_not_take_python_state_along() -> None:
+def test_copies_take_python_state_along() -> None:
     obj = Stateful()
     obj.note = 1
     clone = copy.copy(obj)
-    assert type(clone) is testing.TestObjectBase
+    assert (type(clone), clone.note) == (Stateful, 1)
 
 
 def test_replace() -> None:

@@ -70,8 +70,17 @@ namespace tether {
   TVM_FFI_THROW(TypeError) << "Cannot treat type `" << actual << "` as type `" << target << "`";
 }
 
+[[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowOutOfRange(
+    const std::string& text) {
+  TVM_FFI_THROW(OverflowError) << "Integer value " << text;
+  TVM_FFI_UNREACHABLE();
+}
+
 template <typename T>
 [[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE void ThrowBadCast(const TVMFFIAny* src) {
+  if constexpr (is_narrow_integer_v<T>) {
+    if (IsIntOrBool(src)) ThrowOutOfRange(OutOfRangeText<T>(src->v_int64));
+  }
   ThrowCannotConvert(TypeTraits<T>::GetMismatchTypeInfo(src), TypeTraits<T>::TypeStr());
 }
 

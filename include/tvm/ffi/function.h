@@ -492,7 +492,16 @@ class TypedFunction<R(Args...)> {
     } else if constexpr (std::is_same_v<R, Any>) {
       return packed_(std::forward<Args>(args)...);
     } else {
-      return packed_(std::forward<Args>(args)...).template cast<R>();
+      Any result = packed_(std::forward<Args>(args)...);
+      if constexpr (TypeTraits<R>::storage_enabled) {
+        if (TVM_FFI_PREDICT_TRUE(
+                TypeTraits<R>::CheckAnyStrict(details::AnyUnsafe::TVMFFIAnyPtrFromAny(result)))) {
+          return std::move(result).template cast<R>();
+        }
+      }
+      std::optional<R> converted = result.template try_cast<R>();
+      if (TVM_FFI_PREDICT_FALSE(!converted.has_value())) ThrowBadResult(result);
+      return *std::move(converted);
     }
   }
   operator Function() const { return packed_; }  // NOLINT(*)
@@ -503,6 +512,14 @@ class TypedFunction<R(Args...)> {
   static std::string TypeSchema() { return details::FuncFunctorImpl<R, Args...>::TypeSchema(); }
 
  private:
+  // A Python callback may return anything.
+  [[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE static void ThrowBadResult(const Any& result) {
+    const TVMFFIAny* cell = details::AnyUnsafe::TVMFFIAnyPtrFromAny(result);
+    tether::ThrowResultMismatch(details::FuncFunctorImpl<R, Args...>::Sig,
+                                details::Type2Str<R>::v(),
+                                TypeTraits<R>::GetMismatchTypeInfo(cell));
+  }
+
   Function packed_;
 };
 

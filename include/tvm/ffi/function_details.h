@@ -119,6 +119,22 @@ namespace tether {
                            << expected << "` but got `" << actual << "`";
 }
 
+[[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowResultMismatch(
+    details::FGetFuncSignature sig, const std::string& expected, const std::string& actual) {
+  TVM_FFI_THROW(TypeError) << "Mismatched type of the result when calling back: `" << sig()
+                           << "`. Expected `" << expected << "` but got `" << actual << "`";
+  TVM_FFI_UNREACHABLE();
+}
+
+[[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowArgOutOfRange(
+    int32_t index, const std::string* name, details::FGetFuncSignature sig,
+    const std::string& text) {
+  TVM_FFI_THROW(OverflowError) << "Overflow on argument #" << index << " when calling: `"
+                               << (name != nullptr ? *name : std::string()) << sig()
+                               << "`. Integer value " << text;
+  TVM_FFI_UNREACHABLE();
+}
+
 [[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowArgCountMismatch(
     const std::string* name, details::FGetFuncSignature sig, size_t expected, int32_t actual) {
   TVM_FFI_THROW(TypeError) << "Mismatched number of arguments when calling: `"
@@ -132,6 +148,11 @@ template <typename T>
                                                                   details::FGetFuncSignature sig,
                                                                   const AnyView& arg) {
   TVMFFIAny data = arg.CopyToTVMFFIAny();
+  if constexpr (is_narrow_integer_v<T>) {
+    if (IsIntOrBool(&data)) {
+      ThrowArgOutOfRange(index, name, sig, OutOfRangeText<T>(data.v_int64));
+    }
+  }
   ThrowArgMismatch(index, name, sig, details::Type2Str<T>::v(),
                    TypeTraits<T>::GetMismatchTypeInfo(&data));
 }

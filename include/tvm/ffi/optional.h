@@ -397,6 +397,11 @@ class Optional<T,
   std::optional<T> data_;
 };
 
+namespace tether {
+template <typename T>
+struct NarrowInteger<Optional<T>> : public NarrowInteger<T> {};
+}  // namespace tether
+
 template <typename T>
 struct TypeTraits<Optional<T>> : public TypeTraitsBase {
   static constexpr bool storage_enabled = TypeTraits<T>::storage_enabled;

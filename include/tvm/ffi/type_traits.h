@@ -126,6 +126,48 @@ TVM_FFI_INLINE bool IsIntOrBool(const TVMFFIAny* src) {
   return src->type_index == TypeIndex::kTVMFFIInt || src->type_index == TypeIndex::kTVMFFIBool;
 }
 
+// The integer type behind a T that cannot hold every int64_t, or void. Also of an optional T.
+template <typename T, typename = void>
+struct NarrowInteger {
+  using type = void;
+};
+template <typename T>
+struct NarrowInteger<
+    T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool> && (sizeof(T) < 8)>> {
+  using type = T;
+};
+template <typename T>
+struct NarrowInteger<T, std::enable_if_t<std::is_enum_v<T>>>
+    : public NarrowInteger<std::underlying_type_t<T>> {};
+template <typename T>
+struct NarrowInteger<std::optional<T>> : public NarrowInteger<T> {};
+template <typename T>
+inline constexpr bool is_narrow_integer_v = !std::is_void_v<typename NarrowInteger<T>::type>;
+
+// Whether T has this value. An int64_t and a uint64_t take all: the cell has no wider ones.
+template <typename T>
+TVM_FFI_INLINE bool FitsInteger(int64_t value) {
+  if constexpr (is_narrow_integer_v<T>) {
+    return static_cast<int64_t>(static_cast<typename NarrowInteger<T>::type>(value)) == value;
+  } else {
+    return true;
+  }
+}
+
+// "300 is out of range for uint8 (0 to 255)"
+inline std::string OutOfRangeText(int64_t value, size_t size, bool is_signed) {
+  int64_t bits = static_cast<int64_t>(size) * 8;
+  int64_t low = is_signed ? -(int64_t{1} << (bits - 1)) : 0;
+  int64_t high = (int64_t{1} << (is_signed ? bits - 1 : bits)) - 1;
+  return std::to_string(value) + " is out of range for " + (is_signed ? "int" : "uint") +
+         std::to_string(bits) + " (" + std::to_string(low) + " to " + std::to_string(high) + ")";
+}
+template <typename T>
+std::string OutOfRangeText(int64_t value) {
+  using Int = typename NarrowInteger<T>::type;
+  return OutOfRangeText(value, sizeof(Int), std::is_signed_v<Int>);
+}
+
 // Traits of a value that lives in the payload. Self has Store(value, cell) and Load(cell); Store is
 // given a cell whose payload is zero.
 template <typename Self, typename T, int32_t kIndex>
@@ -154,9 +196,18 @@ struct IntegerTraits : public PayloadTraits<Self, T, TypeIndex::kTVMFFIInt> {
     result->v_int64 = static_cast<int64_t>(src);
   }
   TVM_FFI_INLINE static T Load(const TVMFFIAny* src) { return static_cast<T>(src->v_int64); }
+  TVM_FFI_INLINE static bool CheckAnyStrict(const TVMFFIAny* src) {
+    return src->type_index == TypeIndex::kTVMFFIInt && FitsInteger<T>(src->v_int64);
+  }
   TVM_FFI_INLINE static std::optional<T> TryCastFromAnyView(const TVMFFIAny* src) {
-    if (IsIntOrBool(src)) return Load(src);
+    if (IsIntOrBool(src) && FitsInteger<T>(src->v_int64)) return Load(src);
     return std::nullopt;
+  }
+  static std::string GetMismatchTypeInfo(const TVMFFIAny* src) {
+    if constexpr (is_narrow_integer_v<T>) {
+      if (IsIntOrBool(src)) return "int " + OutOfRangeText<T>(src->v_int64);
+    }
+    return TypeTraitsBase::GetMismatchTypeInfo(src);
   }
   static std::string TypeStr() { return StaticTypeKey::kTVMFFIInt; }
   static std::string TypeSchema() { return Schema(StaticTypeKey::kTVMFFIInt); }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from _thread import RLock
+from weakref import WeakSet
 
 from .objects import Object, _ObjectSlotsMeta
 from .type_info import cls_to_info, info_of_index
@@ -30,6 +31,7 @@ No Python class was registered for this type when its first object arrived. Give
 
 
 _fallback_lock = RLock()
+_fallback_classes: WeakSet[type] = WeakSet()
 # Classes of the package that are defined when an object of theirs, or their module, is first used.
 _DEFINED_ON_USE = {
     "ffi.Enum": "tvm_ffi.dataclasses.enum",
@@ -51,6 +53,11 @@ def fallback_class(type_index: int) -> type:
         return cls or _make_class(type_index)
 
 
+def _is_fallback_class(cls: type) -> bool:
+    """Whether a class was made here, to be replaced by one that is registered."""
+    return cls in _fallback_classes
+
+
 def _make_class(type_index: int) -> type:
     info = info_of_index(type_index)
     base: type = Object
@@ -64,6 +71,7 @@ def _make_class(type_index: int) -> type:
         "__doc__": _FALLBACK_DOC.format(key=info.type_key),
     }
     cls: Any = _ObjectSlotsMeta(name, (base,), namespace)
+    _fallback_classes.add(cls)
     cls.__tvm_ffi_type_info__ = info
     for field in info.fields or ():
         field._install(cls)

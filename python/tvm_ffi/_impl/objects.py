@@ -80,14 +80,48 @@ def required_function(name: str) -> Any:
     return function
 
 
-def _object_getstate(self: Any) -> dict[str, str | None]:
-    """Return the JSON graph of the object, the state that pickle stores."""
+def _python_state(obj: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what Python keeps at an object: its ``__dict__`` and its slots."""
+    cls = type(obj)
+    if cls.__dictoffset__ == 0 and cls.__basicsize__ == core.CObject.__basicsize__:
+        return {}, {}  # nearly always
+    import copyreg
+
+    slots = {}
+    for name in copyreg._slotnames(cls):  # type: ignore[attr-defined]
+        try:
+            slots[name] = object.__getattribute__(obj, name)
+        except AttributeError:
+            continue
+    return dict(getattr(obj, "__dict__", ())), slots
+
+
+def _restore_python_state(obj: Any, attributes: dict[str, Any], slots: dict[str, Any]) -> None:
+    if attributes:
+        obj.__dict__.update(attributes)
+    for name, value in slots.items():
+        object.__setattr__(obj, name, value)
+
+
+def _object_getstate(self: Any) -> dict[str, Any]:
+    """Return the JSON graph of the object and what Python keeps at it, the state of a pickle."""
     if self.__chandle__() == 0:
         return {"handle": None}
-    return {"handle": str(required_function("ffi.ToJSONGraphString")(self, None))}
+    try:
+        text = str(required_function("ffi.ToJSONGraphString")(self, None))
+    except TypeError as error:
+        reason = str(error).replace("`ffi.OpaquePyObject`", "`object` (a Python object)")
+        raise TypeError(f"cannot pickle `{type(self).__name__}` object: {reason}") from None
+    state: dict[str, Any] = {"handle": text}
+    attributes, slots = _python_state(self)
+    if attributes:
+        state["dict"] = attributes
+    if slots:
+        state["slots"] = slots
+    return state
 
 
-def _object_setstate(self: Any, state: Mapping[str, str | None]) -> None:
+def _object_setstate(self: Any, state: Mapping[str, Any]) -> None:
     """Rebuild the object from the state that `__getstate__` gave."""
     if not isinstance(state, dict) or "handle" not in state:
         raise TypeError(
@@ -100,12 +134,68 @@ def _object_setstate(self: Any, state: Mapping[str, str | None]) -> None:
         kind = type(text).__name__
         raise TypeError(f"cannot restore {type(self).__name__}: 'handle' must be str, not {kind}")
     self.__init_handle_by_constructor__(required_function("ffi.FromJSONGraphString"), text)
+    _restore_python_state(self, state.get("dict", {}), state.get("slots", {}))
 
 
-def _object_reduce(self: Any) -> tuple[Callable[..., Any], tuple[type], dict[str, str | None]]:
+def _object_reduce(self: Any) -> tuple[Callable[..., Any], tuple[type], dict[str, Any]]:
     if self.__chandle__() == 0:
         required_function("ffi.ToJSONGraphString")(self, None)  # raises: there is no object
     return (_new_object, (type(self),), self.__getstate__())
+
+
+def as_copy_of(original: Any, copied: Any, memo: dict[int, Any] | None = None) -> Any:
+    """Give a copied object the class and the Python state of the original.
+
+    With `memo`, that of `copy.deepcopy`, the state is copied deeply.
+    """
+    if copied is original:  # of a member of an enum
+        return copied
+    cls = type(original)
+    attributes, slots = _python_state(original)
+    if type(copied) is not cls:
+        made = _new_object(cls)
+        made.__move_handle_from__(copied)
+        copied = made
+    if attributes or slots:
+        if memo is not None:
+            from copy import deepcopy
+
+            memo[id(original)] = copied
+            attributes, slots = deepcopy(attributes, memo), deepcopy(slots, memo)
+        _restore_python_state(copied, attributes, slots)
+    return copied
+
+
+def _shallow_copy_function(obj: Any) -> Any:
+    # Of the object, which may be of a type below that of its wrapper's class.
+    type_index = core.TypeSchema("Any").convert(obj).type_index
+    function = core._get_type_attr(type_index, "__ffi_shallow_copy__")
+    if function is not None:
+        function.release_gil = False  # it reads fields that other threads may set
+    return function
+
+
+def _object_copy(self: Any) -> Any:
+    """Return a copy that shares what the object refers to."""
+    shallow_copy = _shallow_copy_function(self)
+    if shallow_copy is None:
+        raise TypeError(
+            f"Type `{type(self).__name__}` does not support copy. "
+            "The underlying C++ type is not copy-constructible."
+        )
+    return as_copy_of(self, shallow_copy(self))
+
+
+def _object_deepcopy(self: Any, memo: dict[int, Any] | None = None) -> Any:
+    """Return a copy of the object and of everything that it refers to."""
+    from .._dunder import deep_copy
+
+    if _shallow_copy_function(self) is not None:
+        return as_copy_of(self, deep_copy(self), {} if memo is None else memo)
+    made, arguments, state = self.__reduce__()  # fields may do where there is no copy constructor
+    copied = made(*arguments)
+    copied.__setstate__({"handle": state["handle"]})
+    return as_copy_of(self, copied, {} if memo is None else memo)
 
 
 def _new_object(cls: type) -> Any:
@@ -169,3 +259,5 @@ def install() -> None:
     core.CObject.__getstate__ = _object_getstate
     core.CObject.__setstate__ = _object_setstate
     core.CObject.__reduce__ = _object_reduce
+    Object.__copy__ = _object_copy  # type: ignore[attr-defined]
+    Object.__deepcopy__ = _object_deepcopy  # type: ignore[attr-defined]

@@ -34,6 +34,14 @@ def _frame_template() -> Any:
     yield
 
 
+_OWN_HEADER = re.compile(r"(^|[/\\])tvm/ffi/[\w/]+\.h$")
+
+
+def _is_own(filename: str) -> bool:
+    """Whether a frame is of a template of ours that a library has compiled: users skip it."""
+    return filename.endswith(".h") and _OWN_HEADER.search(filename) is not None
+
+
 class TracebackManager:
     """Makes traceback entries for places that are not in Python code.
 
@@ -102,7 +110,7 @@ def _with_append_backtrace(
     """
     traceback = _traceback_of(py_error)
     is_whole = known > 0 or traceback is None
-    places = _parse_backtrace(backtrace)
+    places = [place for place in _parse_backtrace(backtrace) if not _is_own(place[0])]
     for i, place in enumerate(places, start=1):
         mark = -1
         if i == len(places) and is_whole:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 core: Any = sys.modules["tvm_ffi.core"]
 
 _abi = core._abi
+# What may be put into a container (containers.cc); 0 is an element or a value.
+_PUT_KEY = 1
+_PUT_LIST = 2
 _OBJECT_BEGIN = _abi.kTVMFFIStaticObjectBegin
 WRITABLE = _abi.kTVMFFIFieldFlagBitMaskWritable
 HAS_DEFAULT = _abi.kTVMFFIFieldFlagBitMaskHasDefault
@@ -214,8 +217,41 @@ class TypeField(_Described):
                 function.__doc__ = self.doc
         return core.FFIProperty(self.getter, setter, self.frozen, None, self.doc)
 
+    def _convert_elements(self, type_key: str) -> None:
+        """Let containers with typed elements convert what is put into them."""
+        text = self._metadata
+        if isinstance(text, str) and "ffi.List" not in text and "ffi.Dict" not in text:
+            return  # without parsing it
+        schema = self.ty
+        if schema is None or schema.origin not in ("List", "Dict"):
+            return
+        if all(arg.origin == "Any" for arg in schema.args or ()):
+            return
+
+        def convert(part: int, value: Any) -> Any:
+            if part == _PUT_LIST:
+                return type(value)(convert(0, item) for item in value)
+            wanted, what = schema.args[-1], "an element" if len(schema.args) == 1 else "a value"
+            if part == _PUT_KEY:
+                wanted, what = schema.args[0], "a key"
+            try:
+                return core._to_py_class_value(wanted.convert(value))
+            except TypeError:
+                kind = "None" if value is None else type(value).__name__
+                raise TypeError(
+                    f"field `{self.name}` of `{type_key}` is a "
+                    f"{schema!r}: expected {what} of type `{wanted!r}`, got `{kind}`"
+                ) from None
+
+        exact = {"str": str, "int": int, "float": float, "bool": bool}.get(schema.args[-1].origin)
+        core._convert_elements(self.getter, convert, exact)
+
     def _install(self, cls: type) -> None:
         """Make the field an attribute of the class that is registered for its type."""
+        info = core._type_cls_to_type_info(cls) or cls.__dict__.get("__tvm_ffi_type_info__")
+        # Only C++ takes the type of an element for granted.
+        if info is not None and not core._is_python_defined(info.type_index):
+            self._convert_elements(info.type_key)
         made = self.as_property(cls)
         core._share_for_good(made)
         setattr(cls, self.name, made)

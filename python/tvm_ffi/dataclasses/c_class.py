@@ -19,7 +19,7 @@ from typing import Any
 
 from .. import core
 from .._dunder import _install_dataclass_dunders
-from ..registry import _add_class_attrs, _warn_missing_field_annotations, register_object
+from ..registry import _add_class_attrs, _register_class, _warn_missing_field_annotations
 from .field import Field, _keep_value, dataclass_transform, field
 
 __all__ = ["Field", "c_class", "field"]
@@ -83,7 +83,7 @@ def c_class(
             if isinstance(value, Field):
                 delattr(cls, name)
         shadowed = set(vars(cls))
-        cls = register_object(type_key, init=False)(cls)
+        cls = _register_class(cls, type_key, init=False)
         info = cls.__tvm_ffi_type_info__
         _warn_missing_field_annotations(cls, info, stacklevel=2)
         _attach_field_objects(cls, info, frozen=frozen)

@@ -115,7 +115,9 @@ PyObject* ConstructFrom(Constructor* constructor, PyObject* const* args, Py_ssiz
   {
     CallArguments converted;
     if (!converted.AddAll(args, nargs)) return nullptr;
-    if (int code = CallDirectly(constructor->func, &converted, &result)) return RaiseFromCall(code);
+    if (int code = CallDirectly(constructor->func, &converted, &result)) {
+      return RaiseFromCall(code, args, nargs);
+    }
     AfterSuccess();
   }
   PyTypeObject* cls = constructor->cls;
@@ -203,7 +205,7 @@ PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssiz
     CallArguments converted;
     if (!converted.AddAll(args + 1, nargs - 1)) return nullptr;
     if (int code = TVMFFIFunctionCall(func, converted.data(), converted.size(), &result)) {
-      return RaiseFromCall(code);
+      return RaiseFromCall(code, args + 1, nargs - 1);
     }
   }
   if (result.type_index < TypeIndex::kTVMFFIStaticObjectBegin) {

@@ -102,7 +102,7 @@ TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* a
   bool left = environment.Leave();
   if (code != 0) {
     if (!left) PyErr_Clear();  // the failure of the call says more
-    return RaiseFromCall(code);
+    return RaiseFromCall(code, args, converted->size());
   }
   if (left) AfterSuccess();
   if (left) {
@@ -127,7 +127,7 @@ TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args,
     }
     int code = release_gil ? CallWithoutGIL(func, &converted, &result)
                            : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
-    if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code);
+    if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
     AfterSuccess();
     if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
       return FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, &converted);

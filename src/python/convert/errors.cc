@@ -413,20 +413,44 @@ bool HasFullCell(const TVMFFIErrorCell* cell) {
   return cell->update_backtrace == kOfRuntime || RaisedException::IsCell(cell);
 }
 
-PyObject* PyErrorOf(PyObject* self, PyObject*) {
+// What Python gave to a call that failed, for messages about it.
+struct Given {
+  PyObject* const* args = nullptr;
+  Py_ssize_t nargs = 0;
+  const std::string* field = nullptr;  // with its type; its value is the only argument
+  const std::string* type_key = nullptr;
+};
+
+PyObject* MakeException(PyObject* error, const Given& given) {
+  Ref classes = Ref::Steal(PyTuple_New(given.nargs));
+  if (!classes) return nullptr;
+  for (Py_ssize_t i = 0; i < given.nargs; ++i) {
+    PyTuple_SET_ITEM(classes.get(), i,
+                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(given.args[i]))));
+  }
+  if (given.field == nullptr) {
+    return PyObject_CallFunctionObjArgs(hooks.make_exception, error, classes.get(), nullptr);
+  }
+  return PyObject_CallFunction(hooks.make_exception, "OOss", error, classes.get(),
+                               given.field->c_str(), given.type_key->c_str());
+}
+
+PyObject* PyErrorOf(PyObject* self, const Given& given) {
   {
     CriticalSection section(self);
     TVMFFIObject* h = Engine::Use(AsWrapper(self));
     RaisedException* raised = h != nullptr ? RaisedException::Of(h) : nullptr;
     if (raised != nullptr) return Py_NewRef(raised->exception());
   }
-  Ref exc = Ref::Steal(PyObject_CallOneArg(hooks.make_exception, self));
+  Ref exc = Ref::Steal(MakeException(self, given));
   if (exc && !PyExceptionInstance_Check(exc.get())) {
     return PyErr_Format(PyExc_TypeError, "expected an exception, got %s",
                         Py_TYPE(exc.get())->tp_name);
   }
   return exc.release();
 }
+
+PyObject* PyErrorOf(PyObject* self, PyObject*) { return PyErrorOf(self, Given()); }
 
 // ---- errors that C++ keeps ----
 //
@@ -537,11 +561,11 @@ void Describe(PyObject* exc, RaisedException* raised) {
 }
 
 // The exception for an error that arrives, whose reference it takes over; null with an error set.
-Ref ExceptionFor(TVMFFIObject* h) {
+Ref ExceptionFor(TVMFFIObject* h, const Given& given) {
   RaisedException* raised = RaisedException::Of(h);
   if (raised == nullptr) {
     Ref error = Ref::Steal(WrapOwned(h));
-    return error ? Ref::Steal(PyErrorOf(error.get(), nullptr)) : Ref();
+    return error ? Ref::Steal(PyErrorOf(error.get(), given)) : Ref();
   }
   auto owner = ffi::details::ObjectUnsafe::ObjectPtrFromOwned<RaisedException>(h);
   Ref exc = Ref::Borrow(raised->exception());
@@ -642,7 +666,7 @@ void RaiseTaken(bool is_ffi_error) {
   if (is_ffi_error) RaiseFromCall(-1);
 }
 
-PyObject* RaiseFromCall(int code) {
+static PyObject* Raise(int code, const Given& given) {
   TVMFFIObjectHandle handle = nullptr;
   TVMFFIErrorMoveFromRaised(&handle);
   auto* h = static_cast<TVMFFIObject*>(handle);
@@ -664,7 +688,7 @@ PyObject* RaiseFromCall(int code) {
   if (type != nullptr) PyErr_NormalizeException(&type, &value, &traceback);
   Ref type_ref = Ref::Steal(type), pending = Ref::Steal(value), tb = Ref::Steal(traceback);
   if (any_departed) SettleDepartures(h);
-  Ref exc = ExceptionFor(h);
+  Ref exc = ExceptionFor(h, given);
   if (!exc) return nullptr;
   Ref context = Ref::Steal(PyException_GetContext(exc.get()));
   if (pending && pending.get() != exc.get() && !context) {
@@ -674,6 +698,17 @@ PyObject* RaiseFromCall(int code) {
   PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(exc.get()))), Py_NewRef(exc.get()),
                 PyException_GetTraceback(exc.get()));
   return nullptr;
+}
+
+PyObject* RaiseFromCall(int code) { return Raise(code, Given()); }
+
+PyObject* RaiseFromCall(int code, PyObject* const* args, Py_ssize_t nargs) {
+  return Raise(code, Given{args, nargs, nullptr, nullptr});
+}
+
+PyObject* RaiseForField(int code, const std::string& field, const std::string& type_key,
+                        PyObject* value) {
+  return Raise(code, Given{&value, 1, &field, &type_key});
 }
 
 void RaiseToCaller() {

@@ -6,6 +6,8 @@
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/function.h>
 
+#include <string>
+
 #include "python/base/entry.h"
 #include "python/wrap/wrapper.h"
 
@@ -13,6 +15,11 @@ namespace tether_py {
 
 // Raises in Python what a failed call left behind. Always returns NULL.
 PyObject* RaiseFromCall(int code);
+// The same where messages can say what Python gave: the arguments of the call, or the value for a
+// field of a type.
+PyObject* RaiseFromCall(int code, PyObject* const* args, Py_ssize_t nargs);
+PyObject* RaiseForField(int code, const std::string& field, const std::string& type_key,
+                        PyObject* value);
 // The pending Python exception as an FFI error, which is then raised in this thread's slot.
 void RaiseToCaller();
 // An FFI error for an exception object that is not being raised.

@@ -87,7 +87,15 @@ TVM_FFI_NO_INLINE int SetAttributeSlow(PyObject* self, PyObject* name, PyObject*
   bool is_other;
   LearnField(cls, name, &is_other);
   if (is_other && cls->tp_setattro == SetAttribute) cls->tp_setattro = PyObject_GenericSetAttr;
-  return PyObject_GenericSetAttr(self, name, value);
+  int done = PyObject_GenericSetAttr(self, name, value);
+  if (done < 0 && value != nullptr && PyUnicode_Check(name) && !HasInstanceDict(cls) &&
+      _PyType_Lookup(cls, name) == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError) != 0) {
+    PyErr_Format(PyExc_AttributeError,
+                 "'%.100s' object has no attribute '%U'; for attributes of its own its class needs "
+                 "__slots__ = (\"__dict__\",)",
+                 cls->tp_name, name);
+  }
+  return done;
 }
 
 int SetAttribute(PyObject* self, PyObject* name, PyObject* value) {

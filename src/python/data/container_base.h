@@ -11,6 +11,7 @@
 #define TETHER_PYTHON_DATA_CONTAINER_BASE_H_
 
 #include "python/convert/convert.h"
+#include "python/data/fields.h"
 #include "python/wrap/notes.h"
 #include "python/wrap/object_lock.h"
 
@@ -42,6 +43,24 @@ inline ffi::ObjectPtr<ffi::Object> Hold(TVMFFIObject* h) {
 
 inline const TVMFFIAny& CellOf(const ffi::Any& any) {
   return *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(any);
+}
+
+// What is put into a container: an element or a value, a key, or a list of elements.
+enum class Put { kElement, kKey, kList };
+
+TVM_FFI_NO_INLINE inline PyObject* ConvertElement(const Field* field, Put put, PyObject* value) {
+  return PyObject_CallFunction(field->convert_element, "iO", static_cast<int>(put), value);
+}
+
+// `value` as the container takes it, which is nearly always as it is. `owner` keeps a converted
+// one. False with an error set.
+inline bool FitElement(PyObject* self, Put put, PyObject** value, Ref* owner) {
+  const auto* field = ElementNotes::Get<const Field>(self);
+  if (TVM_FFI_PREDICT_TRUE(field == nullptr)) return true;
+  if (put == Put::kElement && Py_TYPE(*value) == field->element_class) return true;
+  *owner = Ref::Steal(ConvertElement(field, put, *value));
+  *value = owner->get();
+  return *value != nullptr;
 }
 
 // Each adds its classes to the module; 0, or -1 with an error set.

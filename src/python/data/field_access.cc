@@ -8,6 +8,7 @@
 
 #include "python/base/python_api.h"
 #include "python/wrap/class_records.h"
+#include "python/wrap/notes.h"
 #include "python/wrap/object_lock.h"
 
 namespace tether_py {
@@ -72,6 +73,19 @@ int64_t LoadInt(const Field& field, const char* address) {
   }
 }
 
+TVM_FFI_NO_INLINE PyObject* ReadByGetter(const Field& field, char* address);
+
+// A container that remembers which field it is from.
+TVM_FFI_NO_INLINE PyObject* ReadContainer(const Field& field, char* address) {
+  Ref made = Ref::Steal(field.is_pointer ? ReadObject(address) : ReadByGetter(field, address));
+  if (!made || !IsWrapper(made.get())) return made.release();
+  if (ElementNotes::Get<const Field>(made.get()) == nullptr &&
+      !ElementNotes::Set(made.get(), &field)) {
+    return nullptr;
+  }
+  return made.release();
+}
+
 TVM_FFI_NO_INLINE PyObject* ReadByGetter(const Field& field, char* address) {
   TVMFFIAny value;
   tie::StoreNone(&value);
@@ -79,10 +93,27 @@ TVM_FFI_NO_INLINE PyObject* ReadByGetter(const Field& field, char* address) {
   return FromOwnedAny(value);
 }
 
+TVM_FFI_NO_INLINE int RaiseOutOfRange(const Field& field, const TVMFFIAny& value) {
+  PyErr_Format(PyExc_OverflowError, "field `%s` of `%s`: integer value %s", field.name.c_str(),
+               field.type_key.c_str(), ffi::tether::OutOfFieldText(field.info, value).c_str());
+  return -1;
+}
+
+// With an error of a conversion set: an integer that no field has room for.
+TVM_FFI_NO_INLINE int NameFieldInOverflow(const Field& field) {
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) return -1;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref type_ref = Ref::Steal(type), value_ref = Ref::Steal(value), tb = Ref::Steal(traceback);
+  PyErr_Format(PyExc_OverflowError, "field `%s` of `%s`: %S", field.name.c_str(),
+               field.type_key.c_str(), value);
+  return -1;
+}
+
 int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
   CallArguments args;
   args.AddPointer(nullptr);  // the field's address; not known yet
-  if (!args.Add(value)) return -1;
+  if (!args.Add(value)) return NameFieldInOverflow(field);
   TVMFFIAny* converted = args.data();
   // Only now: the conversion may have run Python code that moved the object. What is assigned, and
   // what that lets go of, may run more.
@@ -91,6 +122,9 @@ int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
   char* address = FieldAddress(field, obj);
   if (address == nullptr) return -1;
   held = ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(UseHandle(AsWrapper(obj)));
+  if (TVM_FFI_PREDICT_FALSE(!ffi::tether::FitsField(field.info, converted[1]))) {
+    return RaiseOutOfRange(field, converted[1]);
+  }
   int code;
   if ((field.info.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) != 0) {
     converted[0].v_ptr = address;
@@ -100,12 +134,10 @@ int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
   } else {
     code = reinterpret_cast<TVMFFIFieldSetter>(field.info.setter)(address, &converted[1]);
   }
-  if (code == 0) return 0;
-  RaiseFromCall(code);
-  return -1;
+  return code == 0 ? 0 : RaiseFromSetter(code, field, value);
 }
 
-// An exact int that fits the field, written in place. False: leave it to the setter and its
+// An exact int that fits the field, written in place. False: leave it to WriteBySetter and its
 // message.
 bool WriteIntInPlace(const Field& field, char* address, PyObject* value) {
   if (!PyLong_CheckExact(value)) return false;
@@ -118,7 +150,11 @@ bool WriteIntInPlace(const Field& field, char* address, PyObject* value) {
   if (TVM_FFI_PREDICT_TRUE(field.kind == FieldKind::kInt64)) {
     std::memcpy(address, &number, sizeof(number));
   } else {
-    // Little-endian: the low bytes are the value, as a C++ assignment would narrow it.
+    TVMFFIAny given;
+    given.type_index = TypeIndex::kTVMFFIInt;
+    given.v_int64 = number;
+    if (TVM_FFI_PREDICT_FALSE(!ffi::tether::FitsField(field.info, given))) return false;
+    // Little-endian: the low bytes are the value.
     std::memcpy(address, &number, static_cast<size_t>(field.info.size));
   }
   return true;
@@ -150,6 +186,11 @@ int WriteInPlace(const Field& field, PyObject* obj, PyObject* value) {
 
 }  // namespace
 
+TVM_FFI_NO_INLINE int RaiseFromSetter(int code, const Field& field, PyObject* value) {
+  RaiseForField(code, field.name, field.type_key, value);
+  return -1;
+}
+
 PyObject* ReadObject(const char* address) {
   auto* child = Load<TVMFFIObject*>(address);
   if (child == nullptr) Py_RETURN_NONE;
@@ -178,6 +219,7 @@ PyObject* ReadField(const Field& field, PyObject* obj) {
     case FieldKind::kAny:
       return FromBorrowedAny(*reinterpret_cast<TVMFFIAny*>(address));
     default:
+      if (field.convert_element != nullptr) return ReadContainer(field, address);
       return ReadByGetter(field, address);
   }
 }

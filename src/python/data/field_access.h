@@ -26,6 +26,9 @@ T Load(const char* address) {
   return value;
 }
 
+// After a setter failed. -1 with an error set.
+int RaiseFromSetter(int code, const Field& field, PyObject* value);
+
 // What a pointer in a field refers to. NULL with an error set.
 PyObject* ReadObject(const char* address);
 
@@ -56,10 +59,12 @@ inline int WriteObject(const Field& field, PyObject* obj, char* address, PyObjec
   if (TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return WriteField(field, obj, value);
   TVMFFIAny converted;
   tie::StoreObject(reinterpret_cast<TVMFFIObject*>(handle), &converted);
+  // For the message, in memory: in registers they would cost every call twice as much.
+  const Field* volatile kept_field = &field;
+  PyObject* volatile kept_value = value;
   int code = reinterpret_cast<TVMFFIFieldSetter>(field.info.setter)(address, &converted);
   if (TVM_FFI_PREDICT_TRUE(code == 0)) return 0;
-  RaiseFromCall(code);
-  return -1;
+  return RaiseFromSetter(code, *kept_field, kept_value);
 }
 
 // WriteField for an int or an object, likewise. With the GIL only.

@@ -249,8 +249,28 @@ PyObject* PyShareForGood(PyObject*, PyObject* obj) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef descriptor_functions[] = {{"_share_for_good", Entry<PyShareForGood>, METH_O, nullptr},
-                                      {nullptr, nullptr, 0, nullptr}};
+// _convert_elements(getter, function, class or None): the elements of the containers in this field
+// have a type. Exact instances of the class need no conversion.
+PyObject* PyConvertElements(PyObject*, PyObject* args) {
+  PyObject *getter, *function, *exact;
+  if (!PyArg_ParseTuple(args, "O!OO", types.field_getter, &getter, &function, &exact)) {
+    return nullptr;
+  }
+  Field* field = FieldOf(getter);
+  if (field->convert_element != nullptr) Py_RETURN_NONE;
+  field->is_pointer = field->kind == FieldKind::kObject;
+  field->kind = FieldKind::kGetter;
+  if (PyType_Check(exact)) {
+    field->element_class = reinterpret_cast<PyTypeObject*>(Py_NewRef(exact));
+  }
+  field->convert_element = Py_NewRef(function);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef descriptor_functions[] = {
+    {"_convert_elements", Entry<PyConvertElements>, METH_VARARGS, nullptr},
+    {"_share_for_good", Entry<PyShareForGood>, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -3,9 +3,11 @@
 //
 // Shared state:
 //   all_fields         by its lock. Fields are added and never removed.
-//   Field::last_class  lock-free, only with the GIL; forgotten when the class dies (class_records.h).
-//   Field, the rest    constant once FieldOfType has returned it. Only plain_write may still turn
-//                      true, while the type is being registered; both values are right.
+//   Field::last_class  lock-free, only with the GIL; forgotten when the class dies
+//                      (class_records.h).
+//   Field, the rest    constant once FieldOfType has returned it. While the type is being
+//                      registered plain_write may still turn true, and convert_element be set;
+//                      both values are right.
 #include "python/data/fields.h"
 
 #include <map>

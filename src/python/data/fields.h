@@ -26,6 +26,11 @@ struct Field {
   // The class of the last object seen, known to be a wrapper. Borrowed (class_records.h).
   mutable std::atomic<PyTypeObject*> last_class;
   const Field* next;  // of all fields
+  // Of a container whose elements have a type, written before any object is read: a function of
+  // Python that converts what is put into the container. `kind` is then kGetter.
+  PyObject* convert_element = nullptr;
+  PyTypeObject* element_class = nullptr;  // whose instances need no conversion; may be NULL
+  bool is_pointer = false;                // of such a field, read in place
 };
 
 // The i-th field that a type declares. `keeps_plain_values`: its setter is a function object, but

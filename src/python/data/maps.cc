@@ -203,6 +203,11 @@ int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
     Ref done = Ref::Steal(DictTake(self, key, gone, [key] { return KeyErrorFor(key); }));
     return done ? 0 : -1;
   }
+  Ref key_owner, value_owner;
+  if (!FitElement(self, Put::kKey, &key, &key_owner) ||
+      !FitElement(self, Put::kElement, &value, &value_owner)) {
+    return -1;
+  }
   ffi::Any converted_key, converted_value;
   if (!ToOwnedAny(key, &converted_key)) return -1;
   if (!ToOwnedAny(value, &converted_value)) return -1;

@@ -169,6 +169,8 @@ bool UseList(PyObject* self, ffi::List<ffi::Any>* out) {
 }
 
 PyObject* ListAppend(PyObject* self, PyObject* value) {
+  Ref owner;
+  if (!FitElement(self, Put::kElement, &value, &owner)) return nullptr;
   ffi::List<ffi::Any> list(ffi::UnsafeInit{});
   ffi::Any converted;
   if (!ToOwnedAny(value, &converted)) return nullptr;
@@ -180,6 +182,8 @@ PyObject* ListAppend(PyObject* self, PyObject* value) {
 
 // Without a value it is removed. False with an error set.
 bool ListAssignItem(PyObject* self, Py_ssize_t index, PyObject* value) {
+  Ref owner;
+  if (value != nullptr && !FitElement(self, Put::kElement, &value, &owner)) return false;
   ffi::List<ffi::Any> list(ffi::UnsafeInit{});
   ffi::Any converted;
   if (value != nullptr && !ToOwnedAny(value, &converted)) return false;
@@ -232,6 +236,8 @@ PyObject* ListInsert(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OO:insert", &position, &value)) return nullptr;
   Py_ssize_t index = PyNumber_AsSsize_t(position, nullptr);  // clipped, as far as it is a number
   if (index == -1 && PyErr_Occurred()) return nullptr;
+  Ref owner;
+  if (!FitElement(self, Put::kElement, &value, &owner)) return nullptr;
   ffi::List<ffi::Any> list(ffi::UnsafeInit{});
   ffi::Any converted;
   if (!ToOwnedAny(value, &converted)) return nullptr;
@@ -281,6 +287,8 @@ PyObject* ListDelSlice(PyObject* self, PyObject* slice) {
 PyObject* ListSetSlice(PyObject* self, PyObject* args) {
   PyObject *slice, *items;
   if (!PyArg_ParseTuple(args, "O!O!", &PySlice_Type, &slice, types.list, &items)) return nullptr;
+  Ref owner;
+  if (!FitElement(self, Put::kList, &items, &owner)) return nullptr;
   Py_ssize_t start, stop, step;
   if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return nullptr;
   static const auto* replace =

@@ -9,10 +9,9 @@
 
 namespace tether_py {
 
-// A pointer about a wrapper: for a container the framework whose tensors it hands out, for a tensor
-// that C++ lends to a callback that tensor. Kept beside the wrappers, so that all of them are
-// small.
-class Notes {
+// A pointer about a wrapper, kept beside the wrappers, so that all of them are small.
+template <int kKind>
+class NotesOf {
  public:
   template <typename T>
   static T* Get(PyObject* wrapper) {
@@ -29,6 +28,12 @@ class Notes {
   static void Erase(PyObject* wrapper);
   static inline std::atomic<size_t> count_{0};
 };
+
+// For a container the framework whose tensors it hands out, for a tensor that C++ lends to a
+// callback that tensor.
+using Notes = NotesOf<0>;
+// For a container the field it was read from, if that says what its elements are.
+using ElementNotes = NotesOf<1>;
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_WRAP_NOTES_H_

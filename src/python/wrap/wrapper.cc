@@ -267,6 +267,7 @@ void DeallocWrapper(PyObject* self) {
   if (IsFunctionClass(type)) ClearFunctionWrapper(reinterpret_cast<FunctionWrapper*>(self));
   class_counts.Add(type, -1);
   Notes::Forget(self);
+  ElementNotes::Forget(self);
   // A handle is gone only if its wrapper was dormant when the object died.
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
   if (tie::IsDead(handle) && handle != tie::kEmpty) counters.dormant.Add(-1);

@@ -141,6 +141,54 @@ struct ElementReader {
   }
 };
 
+[[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowBadElement(
+    const std::string& expected, const std::string& actual) {
+  TVM_FFI_THROW(TypeError) << "Mismatched type of an element in a container. Expected `" << expected
+                           << "` but got `" << actual << "`";
+  TVM_FFI_UNREACHABLE();
+}
+
+// Types whose elements are looked at before they are read. What an element that is a container
+// holds is looked at when that is read.
+template <typename T>
+inline constexpr bool is_checked_element_v =
+    std::is_base_of_v<ObjectRef, T> || std::is_arithmetic_v<T> || std::is_enum_v<T> ||
+    std::is_same_v<T, String> || std::is_same_v<T, Bytes>;
+
+// Reads a cell of a List or Dict. Everyone who shares it may have put something else there, Python
+// above all.
+template <typename T, typename = void>
+struct SharedElementReader : public ElementReader<T> {};
+
+template <typename T>
+struct SharedElementReader<T, std::enable_if_t<is_checked_element_v<T>>> {
+  using ResultType = T;
+  TVM_FFI_INLINE static T convert(const Any& cell) {
+    if (TVM_FFI_PREDICT_FALSE(!IsElement(details::AnyUnsafe::TVMFFIAnyPtrFromAny(cell)))) {
+      return Convert(cell);
+    }
+    return ElementReader<T>::convert(cell);
+  }
+
+ private:
+  TVM_FFI_INLINE static bool IsElement(const TVMFFIAny* cell) {
+    if constexpr (std::is_base_of_v<ObjectRef, T>) {
+      // None is null, also where the type says that there is no null: resize() leaves it behind.
+      return cell->type_index == TypeIndex::kTVMFFINone ||
+             HoldsInstance<typename T::ContainerType>(cell);
+    } else {
+      return TypeTraits<T>::CheckAnyStrict(cell);
+    }
+  }
+  TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE static T Convert(const Any& cell) {
+    if (auto value = cell.template try_cast<T>()) return *std::move(value);
+    ThrowBadElement(details::Type2Str<T>::v(), details::AnyUnsafe::GetMismatchTypeInfo<T>(cell));
+  }
+};
+
+template <typename T>
+using SharedElement = SharedElementReader<T>;
+
 // True when the view of a K has the same bits as the Any that owns it.
 template <typename K>
 inline constexpr bool key_view_is_key_v =

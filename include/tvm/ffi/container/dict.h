@@ -48,7 +48,7 @@ class Dict : public ObjectRef {
   using key_type = K;
   using mapped_type = V;
   using ContainerType = DictObj;
-  using iterator = tether::MapIterator<K, V>;
+  using iterator = tether::MapIterator<K, V, tether::SharedElement>;
   static constexpr bool _type_container_is_exact = false;
 
   Dict() : ObjectRef(tether::MapOps::MakeSmall(TypeIndex::kTVMFFIDict, 0)) {}
@@ -94,13 +94,13 @@ class Dict : public ObjectRef {
   V at(const K& key) const {
     const Any* value = FindValue(key);
     if (TVM_FFI_PREDICT_FALSE(value == nullptr)) tether::ThrowKeyNotInMap();
-    return tether::ElementReader<V>::convert(*value);
+    return tether::SharedElementReader<V>::convert(*value);
   }
   V operator[](const K& key) const { return at(key); }
   std::optional<V> Get(const K& key) const {
     const Any* value = FindValue(key);
     if (value == nullptr) return std::nullopt;
-    return tether::ElementReader<V>::convert(*value);
+    return tether::SharedElementReader<V>::convert(*value);
   }
   size_t count(const K& key) const { return FindValue(key) != nullptr ? 1 : 0; }
   size_t size() const { return data_ == nullptr ? 0 : GetDictObj()->size(); }

@@ -104,8 +104,8 @@ class List : public ObjectRef {
  public:
   using value_type = T;
   using ContainerType = ListObj;
-  using iterator = details::IterAdapter<tether::ElementReader<T>, const Any*>;
-  using reverse_iterator = details::ReverseIterAdapter<tether::ElementReader<T>, const Any*>;
+  using iterator = details::IterAdapter<tether::SharedElementReader<T>, const Any*>;
+  using reverse_iterator = details::ReverseIterAdapter<tether::SharedElementReader<T>, const Any*>;
   static constexpr bool _type_container_is_exact = false;
 
   List() : ObjectRef(tether::ListOps::Empty(0)) {}
@@ -235,7 +235,9 @@ class List : public ObjectRef {
     tether::SeqOps::AppendRange(GetListObj(), first, last);
   }
 
-  TVM_FFI_INLINE static T Read(const Any& cell) { return tether::ElementReader<T>::convert(cell); }
+  TVM_FFI_INLINE static T Read(const Any& cell) {
+    return tether::SharedElementReader<T>::convert(cell);
+  }
 
   TVM_FFI_INLINE const ListObj* NotNull() const {
     if (TVM_FFI_PREDICT_FALSE(data_ == nullptr)) {

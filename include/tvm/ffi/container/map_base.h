@@ -50,7 +50,7 @@ TVM_FFI_INLINE const Any& GetKey(const BorrowedKey<K>& key) {
 }
 
 // The iterator of Map<K, V> and Dict<K, V>: entries by value, converted on the fly.
-template <typename K, typename V>
+template <typename K, typename V, template <typename> class Reader = ElementReader>
 class MapIterator {
  public:
   using iterator_category = std::bidirectional_iterator_tag;
@@ -67,8 +67,7 @@ class MapIterator {
   pointer operator->() const = delete;
   reference operator*() const {
     const MapEntry& entry = *iter_;
-    return std::pair<K, V>(ElementReader<K>::convert(entry.first),
-                           ElementReader<V>::convert(entry.second));
+    return std::pair<K, V>(Reader<K>::convert(entry.first), Reader<V>::convert(entry.second));
   }
   MapIterator& operator++() {
     ++iter_;
