@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 import tvm_ffi
-from support import ROOT, run_python
-from tvm_ffi import libinfo
+from support import ROOT, compile_library, run_python
 from tvm_ffi.dataclasses import py_class
 
 if shutil.which("c++") is None:
@@ -20,14 +19,6 @@ if shutil.which("c++") is None:
 
 HERE = Path(__file__).parent
 UNKNOWN = "an exception was thrown that is not a std::exception"
-
-
-def compile_library(source: Path, target: Path) -> Path:
-    command = ["c++", "-std=c++17", "-O0", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-    command += [f"-I{path}" for path in libinfo.include_paths()]
-    command += [str(source), "-o", str(target), libinfo.find_libtvm_ffi()]
-    subprocess.run(command, check=True)
-    return target
 
 
 @pytest.fixture(scope="module")
