@@ -6,7 +6,7 @@
 from cython.operator cimport dereference
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cpp_bool
-from libcpp.memory cimport shared_ptr
+from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.utility cimport move
@@ -25,6 +25,17 @@ cdef extern from "shared_node.h" nogil:
     cpp_bool DropOnThread(CNode&)
     shared_ptr[CNode] Identity(shared_ptr[CNode])
     int64_t Add(int64_t, int64_t)
+    int64_t Fail(int64_t) except +
+    cdef cppclass CCounter "Counter":
+        CCounter(int64_t)
+        int64_t value
+        int64_t Get()
+        int64_t Plus(int64_t)
+    int64_t Twice "Counter::Twice"(int64_t)
+    cdef cppclass CPair "Pair":
+        CPair(int64_t, int64_t)
+        int64_t a
+        int64_t b
     string EchoStr(const string&)
 
 
@@ -53,6 +64,50 @@ cdef class Node:
             self.held.get().next.reset()
         else:
             self.held.get().next = node.held
+
+
+cdef class Counter:
+    cdef shared_ptr[CCounter] held
+
+    def __cinit__(self, int64_t value):
+        self.held = make_shared[CCounter](value)
+
+    @property
+    def value(self):
+        return self.held.get().value
+
+    @value.setter
+    def value(self, int64_t value):
+        self.held.get().value = value
+
+    def get(self):
+        return self.held.get().Get()
+
+    def plus(self, int64_t n):
+        return self.held.get().Plus(n)
+
+    @staticmethod
+    def twice(int64_t n):
+        return Twice(n)
+
+
+cdef class Pair:
+    cdef shared_ptr[CPair] held
+
+    def __cinit__(self, int64_t a, int64_t b):
+        self.held = make_shared[CPair](a, b)
+
+    @property
+    def a(self):
+        return self.held.get().a
+
+    @property
+    def b(self):
+        return self.held.get().b
+
+
+def fail(int64_t n):
+    return Fail(n)
 
 
 cdef object wrap(shared_ptr[CNode] held):

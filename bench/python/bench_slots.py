@@ -17,6 +17,35 @@ class Node:
         self.children: Any = None
 
 
+class Counter:
+    """An int with methods."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def get(self) -> int:
+        return self.value
+
+    def plus(self, n: int) -> int:
+        return self.value + n
+
+    @staticmethod
+    def twice(n: int) -> int:
+        return 2 * n
+
+
+class Pair:
+    """Two ints."""
+
+    __slots__ = ("a", "b")
+
+    def __init__(self, a: int, b: int) -> None:
+        self.a = a
+        self.b = b
+
+
 class Box:
     """Holds any Python object."""
 
@@ -71,6 +100,12 @@ def add(a: int, b: int) -> int:
 
 def call(function: Any, node: Node) -> Any:
     return function(node)
+
+
+def fail(n: int) -> int:
+    if n != 0:
+        raise ValueError("as asked")
+    return n
 
 
 def echo_str(text: str) -> str:

@@ -37,6 +37,31 @@ class Node : public ffi::ObjectRef {
   TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(Node, ffi::ObjectRef, NodeObj);
 };
 
+// Has methods, which Node has not: the two kinds of class are measured apart.
+class CounterObj : public ffi::Object {
+ public:
+  int64_t value = 0;
+
+  CounterObj() = default;
+  explicit CounterObj(int64_t value) : value(value) {}
+  int64_t Get() const { return value; }
+  int64_t Plus(int64_t n) const { return value + n; }
+  static int64_t Twice(int64_t n) { return 2 * n; }
+
+  static constexpr bool _type_mutable = true;
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("bench.Counter", CounterObj, ffi::Object);
+};
+
+// Its constructor takes its fields, by position or by name.
+class PairObj : public ffi::Object {
+ public:
+  int64_t a = 0;
+  int64_t b = 0;
+
+  static constexpr bool _type_mutable = true;
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("bench.Pair", PairObj, ffi::Object);
+};
+
 // Holds any value, a Python callback too.
 class BoxObj : public ffi::Object {
  public:
@@ -76,7 +101,20 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def_rw("value", &NodeObj::value)
       .def_rw("next", &NodeObj::next)
       .def_rw("children", &NodeObj::children);
+  refl::Metadata keeps_gil{{"release_gil", false}};
+  refl::ObjectDef<CounterObj>()
+      .def(refl::init<int64_t>())
+      .def_rw("value", &CounterObj::value)
+      .def("get", &CounterObj::Get, keeps_gil)
+      .def("plus", &CounterObj::Plus, keeps_gil)
+      .def_static("twice", &CounterObj::Twice, keeps_gil);
+  refl::ObjectDef<PairObj>().def_rw("a", &PairObj::a).def_rw("b", &PairObj::b);
   refl::GlobalDef()
+      .def("bench.fail",
+           [](int64_t n) {
+             if (n != 0) TVM_FFI_THROW(ValueError) << "as asked";
+             return n;
+           })
       .def("bench.make_many", MakeMany)
       .def("bench.keep", Keep)
       .def("bench.drop_on_thread", DropOnThread)

@@ -67,6 +67,108 @@ static PyTypeObject NodeType = {
     .tp_vectorcall = NodeVectorcall,
 };
 
+/* ---- Counter: an int with methods; Pair: two ints ---------------------------------------------
+ */
+
+typedef struct {
+  PyObject_HEAD long long a;
+  long long b;
+} Ints;
+
+static PyObject* CounterVectorcall(PyObject* type, PyObject* const* args, size_t nargsf,
+                                   PyObject* kwnames) {
+  if (PyVectorcall_NARGS(nargsf) != 1 || kwnames != NULL) {
+    PyErr_SetString(PyExc_TypeError, "Counter(value)");
+    return NULL;
+  }
+  long long value = PyLong_AsLongLong(args[0]);
+  if (value == -1 && PyErr_Occurred()) return NULL;
+  Ints* self = PyObject_New(Ints, (PyTypeObject*)type);
+  if (self != NULL) self->a = value;
+  return (PyObject*)self;
+}
+
+static PyObject* PairVectorcall(PyObject* type, PyObject* const* args, size_t nargsf,
+                                PyObject* kwnames) {
+  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  Py_ssize_t given = kwnames != NULL ? PyTuple_GET_SIZE(kwnames) : 0;
+  long long values[2];
+  int seen = 0;
+  for (Py_ssize_t i = 0; i < nargs + given && i < 2; ++i) {
+    int place = (int)i;
+    if (i >= nargs) {
+      PyObject* name = PyTuple_GET_ITEM(kwnames, i - nargs);
+      place = PyUnicode_CompareWithASCIIString(name, "b") == 0;
+    }
+    values[place] = PyLong_AsLongLong(args[i]);
+    if (values[place] == -1 && PyErr_Occurred()) return NULL;
+    seen |= 1 << place;
+  }
+  if (seen != 3 || nargs + given != 2) {
+    PyErr_SetString(PyExc_TypeError, "Pair(a, b)");
+    return NULL;
+  }
+  Ints* self = PyObject_New(Ints, (PyTypeObject*)type);
+  if (self == NULL) return NULL;
+  self->a = values[0];
+  self->b = values[1];
+  return (PyObject*)self;
+}
+
+static PyObject* CounterGet(PyObject* self, PyObject* none) {
+  (void)none;
+  return PyLong_FromLongLong(((Ints*)self)->a);
+}
+
+static PyObject* CounterPlus(PyObject* self, PyObject* n) {
+  long long value = PyLong_AsLongLong(n);
+  if (value == -1 && PyErr_Occurred()) return NULL;
+  return PyLong_FromLongLong(((Ints*)self)->a + value);
+}
+
+static PyObject* CounterTwice(PyObject* none, PyObject* n) {
+  (void)none;
+  long long value = PyLong_AsLongLong(n);
+  if (value == -1 && PyErr_Occurred()) return NULL;
+  return PyLong_FromLongLong(2 * value);
+}
+
+static PyMethodDef counter_methods[] = {{"get", CounterGet, METH_NOARGS, NULL},
+                                        {"plus", CounterPlus, METH_O, NULL},
+                                        {"twice", CounterTwice, METH_O | METH_STATIC, NULL},
+                                        {NULL, NULL, 0, NULL}};
+static PyMemberDef counter_members[] = {{"value", T_LONGLONG, offsetof(Ints, a), 0, NULL},
+                                        {NULL, 0, 0, 0, NULL}};
+static PyMemberDef pair_members[] = {{"a", T_LONGLONG, offsetof(Ints, a), 0, NULL},
+                                     {"b", T_LONGLONG, offsetof(Ints, b), 0, NULL},
+                                     {NULL, 0, 0, 0, NULL}};
+
+static PyTypeObject CounterType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "bench_floor.Counter",
+    .tp_basicsize = sizeof(Ints),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_methods = counter_methods,
+    .tp_members = counter_members,
+    .tp_vectorcall = CounterVectorcall,
+};
+static PyTypeObject PairType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "bench_floor.Pair",
+    .tp_basicsize = sizeof(Ints),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_members = pair_members,
+    .tp_vectorcall = PairVectorcall,
+};
+
+static PyObject* Fail(PyObject* module, PyObject* n) {
+  (void)module;
+  long long value = PyLong_AsLongLong(n);
+  if (value != 0) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "as asked");
+    return NULL;
+  }
+  return PyLong_FromLongLong(value);
+}
+
 /* ---- Array and Map -----------------------------------------------------------------------------
  */
 
@@ -240,6 +342,7 @@ static PyMethodDef functions[] = {
     {"add_released", (PyCFunction)(void (*)(void))AddReleased, METH_FASTCALL, NULL},
     {"call", (PyCFunction)(void (*)(void))Call, METH_FASTCALL, NULL},
     {"echo_str", EchoStr, METH_O, NULL},
+    {"fail", Fail, METH_O, NULL},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
@@ -251,7 +354,8 @@ PyMODINIT_FUNC PyInit_bench_floor(void) {
 #ifdef Py_GIL_DISABLED
   PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif
-  if (PyModule_AddType(module, &NodeType) < 0 || PyType_Ready(&ArrayType) < 0 ||
+  if (PyModule_AddType(module, &NodeType) < 0 || PyModule_AddType(module, &CounterType) < 0 ||
+      PyModule_AddType(module, &PairType) < 0 || PyType_Ready(&ArrayType) < 0 ||
       PyType_Ready(&ArrayIterType) < 0 || PyType_Ready(&MapType) < 0) {
     Py_DECREF(module);
     return NULL;

@@ -34,6 +34,28 @@ using Map = std::unordered_map<std::string, nb::ref<Node>>;
 NB_MAKE_OPAQUE(Array)
 NB_MAKE_OPAQUE(Map)
 
+// Has methods, which Node has not.
+class Counter : public nb::intrusive_base {
+ public:
+  explicit Counter(int64_t value) : value(value) {}
+  int64_t value;
+  int64_t Get() const { return value; }
+  int64_t Plus(int64_t n) const { return value + n; }
+  static int64_t Twice(int64_t n) { return 2 * n; }
+};
+
+class Pair : public nb::intrusive_base {
+ public:
+  Pair(int64_t a, int64_t b) : a(a), b(b) {}
+  int64_t a;
+  int64_t b;
+};
+
+static int64_t Fail(int64_t n) {
+  if (n != 0) throw nb::value_error("as asked");
+  return n;
+}
+
 // Holds any Python object.
 class Box : public nb::intrusive_base {
  public:
@@ -75,6 +97,17 @@ NB_MODULE(bench_nanobind, m) {
       .def(nb::init<int64_t>())
       .def_rw("value", &Node::value)
       .def_rw("next", &Node::next, nb::arg().none());
+  nb::class_<Counter, nb::intrusive_base>(m, "Counter")
+      .def(nb::init<int64_t>())
+      .def_rw("value", &Counter::value)
+      .def("get", &Counter::Get)
+      .def("plus", &Counter::Plus)
+      .def_static("twice", &Counter::Twice);
+  nb::class_<Pair, nb::intrusive_base>(m, "Pair")
+      .def(nb::init<int64_t, int64_t>(), nb::arg("a"), nb::arg("b"))
+      .def_rw("a", &Pair::a)
+      .def_rw("b", &Pair::b);
+  m.def("fail", &Fail);
   nb::class_<Box, nb::intrusive_base>(m, "Box")
       .def(nb::init<>())
       .def_rw("value", &Box::value, nb::arg().none());

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same small library, as each peer offers it to Python.
 
-A peer is a namespace with: Node, make_node, identity, add, add_released, call, echo_str,
-make_array(list of nodes), make_map(dict of nodes); for the other probes, where the peer has a
-native side: Box (holds any Python object), make_many(n) nodes that Python has not seen, keep(array)
-until the process ends, drop_on_thread(node).
+A peer is a namespace with: Node, Counter, Pair, make_node, identity, add, add_released, call,
+echo_str, fail, make_array(list of nodes), make_map(dict of nodes); for the other probes, where the
+peer has a native side: Box (holds any Python object), make_many(n) nodes that Python has not seen,
+keep(array) until the process ends, drop_on_thread(node).
 """
 
 from __future__ import annotations
@@ -44,6 +44,14 @@ def _ffi(folder: Path, name: str) -> Any:
     class Box(tvm_ffi.Object):
         pass
 
+    @tvm_ffi.register_object("bench.Counter")
+    class Counter(tvm_ffi.Object):
+        pass
+
+    @tvm_ffi.register_object("bench.Pair")
+    class Pair(tvm_ffi.Object):
+        pass
+
     def function(short: str, release_gil: bool = False) -> Any:
         found = tvm_ffi.get_global_func(f"bench.{short}")
         found.release_gil = release_gil
@@ -52,6 +60,9 @@ def _ffi(folder: Path, name: str) -> Any:
     return SimpleNamespace(
         Node=Node,
         Box=Box,
+        Counter=Counter,
+        Pair=Pair,
+        fail=function("fail"),
         make_many=function("make_many"),
         keep=function("keep"),
         drop_on_thread=function("drop_on_thread"),

@@ -20,6 +20,17 @@ PYBIND11_MODULE(bench_pybind11, m, py::mod_gil_not_used()) {
       .def(py::init<int64_t>())
       .def_readwrite("value", &Node::value)
       .def_readwrite("next", &Node::next);
+  py::class_<Counter, std::shared_ptr<Counter>>(m, "Counter")
+      .def(py::init<int64_t>())
+      .def_readwrite("value", &Counter::value)
+      .def("get", &Counter::Get)
+      .def("plus", &Counter::Plus)
+      .def_static("twice", &Counter::Twice);
+  py::class_<Pair, std::shared_ptr<Pair>>(m, "Pair")
+      .def(py::init<int64_t, int64_t>(), py::arg("a"), py::arg("b"))
+      .def_readwrite("a", &Pair::a)
+      .def_readwrite("b", &Pair::b);
+  m.def("fail", &Fail);
   py::class_<Box, std::shared_ptr<Box>>(m, "Box")
       .def(py::init<>())
       .def_readwrite("value", &Box::value);

@@ -7,6 +7,8 @@ the body of a loop, so that the loop itself hardly counts.
 
 from __future__ import annotations
 
+import re
+import textwrap
 from typing import Any, NamedTuple
 
 UNROLL = 10
@@ -40,6 +42,12 @@ ROWS = (
     Row("iterate", "iterate, per element", "for item in array: pass", 2.5, ELEMENTS),
     Row("lookup", "`m[key]`", "mapping[key]", 1.8),
     Row("string", "str through C++ and back", "echo_str(text)", 4),
+    Row("method", "method, no argument", "counter.get()"),
+    Row("method_one", "method, one argument", "counter.plus(1)"),
+    Row("method_field", "int field beside methods", "counter.value"),
+    Row("static", "static method", "Counter.twice(1)"),
+    Row("keywords", "construct with keywords", "Pair(a=1, b=2)"),
+    Row("error", "error raised and caught", "try: fail(1)\nexcept ValueError: pass"),
 )
 
 
@@ -66,13 +74,17 @@ def names(peer: Any) -> dict[str, Any]:
         "key": "key17",
         "echo_str": peer.echo_str,
         "text": TEXT,
+        "counter": peer.Counter(1),
+        "Counter": peer.Counter,
+        "Pair": peer.Pair,
+        "fail": peer.fail,
     }
 
 
 def loop(row: Row, names: dict[str, Any]) -> Any:
     """Compile a function of n that runs the row's statement n * UNROLL times."""
-    used = [name for name in names if name in row.statement]
-    body = "".join(f"        {row.statement}\n" for _ in range(UNROLL))
+    used = [name for name in names if re.search(rf"\b{name}\b", row.statement)]
+    body = textwrap.indent(f"{row.statement}\n" * UNROLL, " " * 8)
     source = f"def run(n, {', '.join(used)}):\n    for _ in range(n):\n{body}"
     scope: dict[str, Any] = {}
     exec(source, scope)

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -19,6 +20,26 @@ struct Node {
   std::shared_ptr<Node> next;
   std::vector<std::shared_ptr<Node>> children;
 };
+
+// Has methods, which Node has not.
+struct Counter {
+  explicit Counter(int64_t value) : value(value) {}
+  int64_t value;
+  int64_t Get() const { return value; }
+  int64_t Plus(int64_t n) const { return value + n; }
+  static int64_t Twice(int64_t n) { return 2 * n; }
+};
+
+struct Pair {
+  Pair(int64_t a, int64_t b) : a(a), b(b) {}
+  int64_t a;
+  int64_t b;
+};
+
+inline int64_t Fail(int64_t n) {
+  if (n != 0) throw std::invalid_argument("as asked");
+  return n;
+}
 
 using Array = std::vector<std::shared_ptr<Node>>;
 using Map = std::unordered_map<std::string, std::shared_ptr<Node>>;

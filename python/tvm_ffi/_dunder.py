@@ -7,9 +7,11 @@ defines.
 
 from __future__ import annotations
 
+import sys
 from functools import cache, partial, wraps
 
 from . import core
+from ._impl import signatures
 from ._impl.objects import as_copy_of
 from .core import TypeInfo, object_repr
 
@@ -55,6 +57,10 @@ def _make_init_signature(type_info: TypeInfo) -> Signature:
     """Return the signature of the constructor: required before defaulted, keyword-only last."""
     from inspect import Parameter, Signature
 
+    if _has_explicit_init(type_info):
+        explicit = _explicit_parameters(type_info)
+        if explicit is not None:
+            return Signature([Parameter("self", Parameter.POSITIONAL_ONLY), *explicit])
     groups: dict[tuple[bool, bool], list[Parameter]] = {}
     for field in _chain_fields(type_info):
         if not field.c_init:
@@ -87,17 +93,43 @@ def _init_normalization_fields(
     return by_position, {f.name: f for f in parameters if f._takes_payload()}
 
 
+def _explicit_parameters(type_info: TypeInfo) -> list[Any] | None:
+    """Return the parameters of an explicit C++ constructor, None if nothing is known about them.
+
+    Where the registration does not name them, and there are as many as fields, they are assumed to
+    be the fields, in order.
+    """
+    function = _find_ffi_init(type_info)
+    parameters = signatures.parameters_of(function)
+    if parameters is None or function._parameters is not None:
+        return parameters
+    names = [field.name for field in _chain_fields(type_info) if field.c_init]
+    if len(names) != len(parameters):
+        return parameters
+    return signatures.parameters_of(function, names)
+
+
 def _keywords_to_positions(
     type_info: TypeInfo,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]]:
-    """Make the function that calls an explicit C++ constructor with keywords.
-
-    Such a constructor has no parameter names; they are assumed to be the fields, in order.
-    """
-    names = [field.name for field in _chain_fields(type_info) if field.c_init]
+    """Make the function that calls an explicit C++ constructor with keywords."""
     key = type_info.type_key
 
+    @cache
+    def parameters() -> tuple[list[str], dict[str, Any]]:
+        found = _explicit_parameters(type_info)
+        if found is None:
+            return [field.name for field in _chain_fields(type_info) if field.c_init], {}
+        named = [p for p in found if p.kind is not p.POSITIONAL_ONLY]
+        defaults = {p.name: p.default for p in named if p.default is not p.empty}
+        return [p.name for p in named], defaults
+
     def place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        names, defaults = parameters()
+        if not names and kwargs:
+            raise TypeError(
+                f"{key}.__ffi_init__() takes no keyword arguments: its parameters have no names"
+            )
         values = dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
             if name not in names:
@@ -106,6 +138,7 @@ def _keywords_to_positions(
                 raise TypeError(f"{key}.__ffi_init__() got multiple values for argument '{name}'")
             values[name] = value
         placed = list(args)
+        values = {**defaults, **values}
         for name in names[len(args) :]:
             if name not in values:
                 if len(placed) < len(values):
@@ -130,6 +163,7 @@ def _make_init(
     by_position, by_name = _init_normalization_fields(type_info)
     explicit = _has_explicit_init(type_info)
     pack: Any = _keywords_to_positions(type_info) if explicit else _pack_kwargs
+    has_defaults = explicit and _has_defaults(ffi_init)
 
     def check_class(self: Any) -> None:
         if getattr(type(self), "__tvm_ffi_type_info__", None) is not type_info:
@@ -162,7 +196,7 @@ def _make_init(
             check_class(self)
         if by_name:
             args = normalize(args, kwargs)
-        if kwargs:
+        if kwargs or has_defaults:
             args = pack(args, kwargs)
         if is_there:
             set_fields(self, args)
@@ -176,10 +210,26 @@ def _make_init(
     __init__.__qualname__ = f"{type_cls.__qualname__}.__init__"
     __init__.__module__ = type_cls.__module__
     __init__.__signature__ = _make_init_signature(type_info)  # type: ignore[attr-defined]
-    if not (init_properties or has_post_init or by_name):
+    if not (init_properties or has_post_init or by_name or has_defaults):
         expected_info = None if py_class_mode else type_info
-        core._set_constructor(type_cls, __init__, expected_info, ffi_init, not explicit)
+        names = _positional_names(type_info, ffi_init, explicit)
+        core._set_constructor(type_cls, __init__, expected_info, ffi_init, not explicit, names)
     return __init__
+
+
+def _has_defaults(function: Any) -> bool:
+    parameters = getattr(function, "_parameters", None)
+    return parameters is not None and any(v is not core.MISSING for v in parameters[1])
+
+
+def _positional_names(type_info: TypeInfo, ffi_init: Any, explicit: bool) -> tuple[str, ...]:
+    """Return the names of the constructor's positions, as far as they are certain."""
+    if explicit:
+        parameters = ffi_init._parameters
+        return () if parameters is None else parameters[0]
+    fields = [f for f in _chain_fields(type_info) if f.c_init and not f.c_kw_only]
+    ordered = sorted(fields, key=lambda f: f.c_has_default)  # as the signature has them
+    return tuple(sys.intern(f.name) for f in ordered)
 
 
 def _wrap_user_init(init: Any, ffi_new: Any, type_info: TypeInfo) -> Callable[..., None]:

@@ -62,6 +62,10 @@ class Module(core.Object):
                 f"Module has no function '{name}'; functions that a library registers by name are "
                 f"returned by tvm_ffi.get_global_func"
             )
+        if function._origin is None:
+            doc = _ffi_api.ModuleGetFunctionDoc(self, name, query_imports) or ""
+            metadata = _ffi_api.ModuleGetFunctionMetadata(self, name, query_imports) or ""
+            core._describe_function(function, name, doc, metadata)
         return function
 
     def __getattr__(self, name: str) -> core.Function:
@@ -71,6 +75,17 @@ class Module(core.Object):
         if core._keeps_its_module(function):
             self.__dict__[name] = function
         return function
+
+    def __repr__(self) -> str:
+        file = self.__dict__.get("__file__")
+        return (
+            core.object_repr(self) if file is None else f"<ffi.Module '{self.kind}' from '{file}'>"
+        )
+
+    def __dir__(self) -> list[str]:
+        file = self.__dict__.get("__file__")
+        symbols = () if file is None else _functions_in(file)
+        return sorted({*super().__dir__(), *symbols})
 
     def __getitem__(self, name: str) -> core.Function:
         if not isinstance(name, str):
@@ -148,7 +163,25 @@ def load_module(path: str | os.PathLike[str], keep_module_alive: bool = True) ->
     module = _ffi_api.ModuleLoadFromFile(name)
     if keep_module_alive:
         _ffi_api.ModuleGlobalsAdd(module)
+    if os.access(path, os.F_OK):
+        module.__dict__["__file__"] = os.path.abspath(path)  # noqa: PTH100  (as it was given)
     return module
+
+
+def _functions_in(file: str) -> list[str]:
+    """Return the names of the functions that a library's file exports."""
+    from ._impl.elf import exported_symbols
+
+    prefix = "__tvm_ffi_"  # with one more underscore: what belongs to the library or to a function
+    try:
+        names = [
+            symbol.removeprefix(prefix)
+            for symbol in exported_symbols(file)
+            if symbol.startswith(prefix)
+        ]
+    except OSError:  # it is gone
+        return []
+    return [name for name in names if not name.startswith("_")]
 
 
 def system_lib(symbol_prefix: str = "") -> Module:

@@ -21,7 +21,9 @@ from ._impl.fallback_classes import _is_fallback_class
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from typing import Any, Literal, TypeVar, overload
+
+    T = TypeVar("T")
 
 # True while a tool imports modules without the libraries that define their types.
 _SKIP_UNKNOWN_OBJECTS = False
@@ -39,6 +41,16 @@ __all__ = [
 
 
 # ---- classes ------------------------------------------------------------------------------------
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def register_object(type_key: type[T]) -> type[T]: ...
+    @overload
+    def register_object(
+        type_key: str | None = None, *, init: bool = True
+    ) -> Callable[[type[T]], type[T]]: ...
 
 
 def register_object(type_key: Any = None, *, init: bool = True) -> Any:
@@ -131,6 +143,7 @@ def _add_class_attrs(
 def _install_ffi_init_attr(type_cls: Any, type_info: core.TypeInfo, ffi_init: Any) -> None:
     explicit = _dunder._has_explicit_init(type_info)
     pack: Any = _dunder._keywords_to_positions(type_info) if explicit else _pack_kwargs
+    has_defaults = explicit and _dunder._has_defaults(ffi_init)
 
     def __ffi_init__(self: Any, *args: Any, **kwargs: Any) -> None:
         if getattr(type(self), "__tvm_ffi_type_info__", None) is not type_info:
@@ -138,7 +151,7 @@ def _install_ffi_init_attr(type_cls: Any, type_info: core.TypeInfo, ffi_init: An
                 f"Calling `{type_cls.__name__}.__ffi_init__()` on a `{type(self).__name__}` "
                 f"instance is not supported. Define `{type(self).__name__}` with init=True."
             )
-        if kwargs:
+        if kwargs or has_defaults:
             args = pack(args, kwargs)
         self.__init_handle_by_constructor__(ffi_init, *args)
 
@@ -221,6 +234,14 @@ def register_global_func(
         return core._register_global_func(name, function, override)
 
     return register if f is None else register(f)
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def get_global_func(name: str, allow_missing: Literal[False] = False) -> core.Function: ...
+    @overload
+    def get_global_func(name: str, allow_missing: bool) -> core.Function | None: ...
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> Any:

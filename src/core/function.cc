@@ -75,6 +75,13 @@ class GlobalFunctions {
     return String(it->second->metadata.data(), it->second->metadata.size());
   }
 
+  std::optional<String> Doc(std::string_view name) {
+    std::shared_lock<std::shared_mutex> lock(mutex_);
+    auto it = by_name_.find(name);
+    if (it == by_name_.end()) return std::nullopt;
+    return String(it->second->doc.data(), it->second->doc.size());
+  }
+
   bool Remove(std::string_view name) {
     std::list<Entry> removed;
     std::unique_lock<std::shared_mutex> lock(mutex_);
@@ -143,6 +150,12 @@ TVM_FFI_STATIC_INIT_BLOCK() {
                  GlobalFunctions::Global()->Metadata(std::string_view(name.data(), name.size()));
              if (!metadata) TVM_FFI_THROW(RuntimeError) << "Global Function is not found: " << name;
              return *std::move(metadata);
+           })
+      .def("ffi.GetGlobalFuncDoc",
+           [](const String& name) {
+             std::optional<String> doc =
+                 GlobalFunctions::Global()->Doc(std::string_view(name.data(), name.size()));
+             return doc ? *std::move(doc) : String();
            })
       .def("ffi.FunctionFromExternC", [](void* self, void* safe_call, void* deleter) {
         TVM_FFI_CHECK_NOTNULL(safe_call, ValueError);

@@ -107,7 +107,7 @@ int ExecUnguarded(PyObject* module) {
       InitShape,        InitTensor,         InitExchange,    InitTestTensor,    InitContainerTypes,
       InitFieldTypes,   InitAttributeCache, InitReflection,  InitPyClass,       InitTypeConverter,
       InitCAny,         InitKinds,          InitTying,       InitCallbacks,     InitGlobalFunctions,
-      InitConstructors, InitText,
+      InitConstructors, InitMethods,        InitText,
   };
   if (InitThreadExit() < 0 || RegisterInterpreter() < 0) return -1;
   for (auto* init : kInits) {

@@ -8,8 +8,11 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import tvm_ffi
 from support import ROOT, NativeClient, build_native_client, collect, compile_library
 
 
@@ -62,3 +65,30 @@ def fast_switching() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
+
+
+@pytest.fixture(scope="session")
+def shapes(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return the classes of methods_client.cc."""
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler: the client cannot be built")
+    source = Path(__file__).with_name("methods_client.cc")
+    library = compile_library(source, tmp_path_factory.mktemp("cpp") / "methods.so")
+    tvm_ffi.load_module(library)
+
+    @tvm_ffi.register_object("methods_client.Shape")
+    class Shape(tvm_ffi.Object):
+        pass
+
+    @tvm_ffi.register_object("methods_client.Circle")
+    class Circle(Shape):
+        pass
+
+    @tvm_ffi.register_object("methods_client.Bare")
+    class Bare(tvm_ffi.Object):
+        pass
+
+    for cls in (Shape, Circle, Bare):
+        cls.__qualname__ = cls.__name__
+        setattr(sys.modules[__name__], cls.__name__, cls)
+    return SimpleNamespace(Shape=Shape, Circle=Circle, Bare=Bare)

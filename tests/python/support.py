@@ -36,6 +36,15 @@ def scaled(count: int) -> int:
     return max(10, int(count * SCALE))
 
 
+def compile_library(source: Path, target: Path) -> Path:
+    """Compile a client of the C++ API."""
+    command = ["c++", "-std=c++17", "-O0", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+    command += [f"-I{path}" for path in libinfo.include_paths()]
+    command += [str(source), "-o", str(target), libinfo.find_libtvm_ffi()]
+    subprocess.run(command, check=True)
+    return target
+
+
 class Stateful(testing.TestObjectBase):
     """A Python subclass that carries an instance `__dict__`."""
 

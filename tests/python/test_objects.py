@@ -257,7 +257,7 @@ def test_signatures() -> None:
     def names(cls: type) -> list[str]:
         return [str(p) for p in inspect.signature(cls.__init__).parameters.values()]
 
-    assert names(testing.TestIntPair) == ["self", "a", "b"]
+    assert names(testing.TestIntPair) == ["self", "a: 'int'", "b: 'int'"]
     assert names(testing.TestObjectDerived)[:3] == ["self", "v_map", "v_array"]
     assert (
         inspect.signature(testing.TestObjectDerived.__init__).parameters["v_i64"].default
@@ -561,7 +561,7 @@ def test_repr() -> None:
     assert repr(testing.TestIntPair(1, 2)) == "testing.TestIntPair(a=1, b=2)"
     assert repr(core.MISSING) == "<MISSING>"
     assert repr(core.KWARGS) == "<KWARGS>"
-    assert repr(tvm_ffi.convert(lambda: 1)) == "ffi.Function"
+    assert repr(tvm_ffi.convert(len)) == "<ffi.Function of <built-in function len>>"
     assert core.object_repr(tvm_ffi.Map({"a": 1})) == '{"a": 1}'
 
 

@@ -129,6 +129,13 @@ static_assert(sizeof(void*) != 8 || sizeof(FunctionObj) == 40, "the cell is inli
 
 namespace tether {
 
+// The caller of a safe call must pass a result without an object: it would leak.
+[[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowResultNotEmpty(
+    const TVMFFIAny* result) {
+  TVM_FFI_ICHECK_LT(result->type_index, TypeIndex::kTVMFFIStaticObjectBegin);
+  TVM_FFI_UNREACHABLE();
+}
+
 // A function that owns a C++ callable of the packed form (args, num_args, result).
 template <typename TCallable>
 class CallableFunction : public FunctionObj {
@@ -147,7 +154,9 @@ class CallableFunction : public FunctionObj {
   }
   static int SafeCall(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
     TVM_FFI_SAFE_CALL_BEGIN();
-    TVM_FFI_ICHECK_LT(result->type_index, TypeIndex::kTVMFFIStaticObjectBegin);
+    if (TVM_FFI_PREDICT_FALSE(result->type_index >= TypeIndex::kTVMFFIStaticObjectBegin)) {
+      ThrowResultNotEmpty(result);
+    }
     Call(static_cast<const FunctionObj*>(static_cast<Object*>(self)),
          reinterpret_cast<const AnyView*>(args), num_args, reinterpret_cast<Any*>(result));
     TVM_FFI_SAFE_CALL_END();

@@ -19,6 +19,7 @@ from . import (
     fallback_classes,
     libraries,
     objects,
+    signatures,
     text,
     tracebacks,
     type_info,
@@ -78,6 +79,7 @@ def install(core_module: Any) -> None:
     core._TRACEBACK_TO_BACKTRACE_STR = core._traceback_text
     objects.install()
     libraries.install()
+    signatures.install()
     core._set_hooks(**HOOKS)
     abi = core._abi
     for type_index, cls in (

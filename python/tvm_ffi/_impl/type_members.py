@@ -280,14 +280,16 @@ class TypeMethod(_Described):
         )
 
     def as_callable(self, cls: type) -> Any:
-        """Return what `cls` stores under the method's name: a function or a `staticmethod`."""
-        function = self.func if self.is_static else _member_method_wrapper(self.func)
+        """Return what `cls` stores under the method's name."""
+        function = self.func
+        if not self.is_static:
+            return core._make_method(cls, self.name, function, self)
         function.__name__ = self.name
         function.__module__ = cls.__module__
         function.__qualname__ = f"{cls.__qualname__}.{self.name}"
         if self.doc:
             function.__doc__ = self.doc
-        return staticmethod(function) if self.is_static else function
+        return staticmethod(function)
 
 
 def _member_method_wrapper(function: Any) -> Callable[..., Any]:

@@ -11,6 +11,7 @@
 //                          taken out under the mutex.
 //   Constructor::version   lock-free; the rest of a constructor is constant.
 //   the names and markers  (Validate, ConstructWithKeywords) set on first use, constant afterwards.
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
@@ -34,6 +35,7 @@ struct Constructor {
   PyObject* type_info;  // what __tvm_ffi_type_info__ must be, or None
   TVMFFIObject* func;
   bool takes_keywords;  // in the form KWARGS, name, value, ...
+  PyObject* names;      // of the positions: a tuple, empty if they have none
   // The version of the class that was last found to be as above; 0 for none.
   std::atomic<unsigned int> version{0};
 };
@@ -134,6 +136,26 @@ PyObject* ConstructFrom(Constructor* constructor, PyObject* const* args, Py_ssiz
   return AsObject(w);
 }
 
+// Keywords that continue the positional arguments, in any order, are put into their positions. 0 if
+// they do not, and where one of them is MISSING: that asks for the default.
+Py_ssize_t PlaceKeywords(const Constructor* constructor, PyObject* const* args, Py_ssize_t nargs,
+                         PyObject* kwnames, PyObject** placed, Py_ssize_t room) {
+  Py_ssize_t nkw = PyTuple_GET_SIZE(kwnames);
+  Py_ssize_t total = nargs + nkw;
+  if (total > room || total > PyTuple_GET_SIZE(constructor->names)) return 0;
+  std::fill(placed, placed + total, nullptr);
+  std::copy(args, args + nargs, placed);
+  for (Py_ssize_t i = 0; i < nkw; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    Py_ssize_t place = nargs;
+    // Both are interned: a name that is not found so is left to the slower way.
+    while (place < total && PyTuple_GET_ITEM(constructor->names, place) != name) ++place;
+    if (place == total || args[nargs + i] == sentinels.missing) return 0;
+    placed[place] = args[nargs + i];
+  }
+  return std::find(placed, placed + total, nullptr) == placed + total ? total : 0;
+}
+
 // Positional arguments, KWARGS, and the names and values of those keywords that are not MISSING.
 PyObject* ConstructWithKeywords(Constructor* constructor, PyObject* const* args, Py_ssize_t nargs,
                                 PyObject* kwnames) {
@@ -156,15 +178,19 @@ PyObject* Construct(PyObject* cls, PyObject* const* args, size_t nargsf, PyObjec
   if (TVM_FFI_PREDICT_TRUE(kwnames == nullptr || PyTuple_GET_SIZE(kwnames) == 0)) {
     return ConstructFrom(constructor, args, nargs);
   }
+  constexpr Py_ssize_t kRoom = 16;
+  PyObject* placed[kRoom];
+  Py_ssize_t total = PlaceKeywords(constructor, args, nargs, kwnames, placed, kRoom);
+  if (TVM_FFI_PREDICT_TRUE(total != 0)) return ConstructFrom(constructor, placed, total);
   if (!constructor->takes_keywords) return ConstructByInit(cls, args, nargs, kwnames);
   return ConstructWithKeywords(constructor, args, nargs, kwnames);
 }
 
 PyObject* SetConstructor(PyObject*, PyObject* args) {
-  PyObject *cls, *init, *type_info, *func;
+  PyObject *cls, *init, *type_info, *func, *names;
   int takes_keywords;
-  if (!PyArg_ParseTuple(args, "O!OOO!p", &PyType_Type, &cls, &init, &type_info, types.function,
-                        &func, &takes_keywords)) {
+  if (!PyArg_ParseTuple(args, "O!OOO!pO!", &PyType_Type, &cls, &init, &type_info, types.function,
+                        &func, &takes_keywords, &PyTuple_Type, &names)) {
     return nullptr;
   }
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
@@ -172,7 +198,8 @@ PyObject* SetConstructor(PyObject*, PyObject* args) {
   TVMFFIObject* h = UseHandle(AsWrapper(func));
   if (h == nullptr) return nullptr;
   Engine::AddStrong(h);
-  auto* made = new Constructor{type, Py_NewRef(init), Py_NewRef(type_info), h, takes_keywords != 0};
+  auto* made = new Constructor{type, Py_NewRef(init),     Py_NewRef(type_info),
+                               h,    takes_keywords != 0, Py_NewRef(names)};
   Py_INCREF(cls);
   {
     std::lock_guard<std::mutex> lock(constructors_mutex);

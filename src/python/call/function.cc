@@ -10,10 +10,12 @@
 #include <tvm/ffi/memory.h>
 
 #include <cstdlib>
+#include <vector>
 
 #include "python/base/python_api.h"
 #include "python/convert/errors.h"
 #include "python/data/tensor.h"
+#include "python/wrap/python_hooks.h"
 #include "python/wrap/release_queue.h"
 
 namespace tether_py {
@@ -152,6 +154,64 @@ PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObj
   return CallFunction(func, args, PyVectorcall_NARGS(nargsf), w->release_gil, w->walks);
 }
 
+// ---- named parameters
+
+// What errors call the function.
+PyObject* NameOf(const FunctionWrapper* w) {
+  if (w->origin == nullptr) return nullptr;
+  return PyTuple_Check(w->origin) ? PyTuple_GET_ITEM(w->origin, 0) : w->origin;
+}
+
+PyObject* RaiseBadCall(const FunctionWrapper* w, const char* format, PyObject* parameter) {
+  Ref text = Ref::Steal(PyUnicode_FromFormat(format, parameter));
+  PyObject* name = NameOf(w);
+  if (text && name != nullptr) PyErr_Format(PyExc_TypeError, "%U() %U", name, text.get());
+  if (text && name == nullptr) PyErr_SetObject(PyExc_TypeError, text.get());
+  return nullptr;
+}
+
+// The place of a name in a tuple of names, or -1.
+Py_ssize_t PlaceOf(PyObject* name, PyObject* names) {
+  Py_ssize_t count = PyTuple_GET_SIZE(names);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (PyTuple_GET_ITEM(names, i) == name) return i;
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (PyUnicode_Compare(PyTuple_GET_ITEM(names, i), name) == 0) return i;
+  }
+  return -1;
+}
+
+// A call of a function whose parameters have names: keywords and defaults become positions. Too
+// many arguments are left to the function, which knows what to say.
+PyObject* VectorcallNamed(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  auto* w = reinterpret_cast<FunctionWrapper*>(self);
+  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  Py_ssize_t nkw = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  PyObject* names = PyTuple_GET_ITEM(w->parameters, 0);
+  PyObject* defaults = PyTuple_GET_ITEM(w->parameters, 1);
+  Py_ssize_t count = PyTuple_GET_SIZE(names);
+  if (nkw == 0 && nargs >= count) return Vectorcall(self, args, nargsf, nullptr);
+  std::vector<PyObject*> placed(args, args + nargs);
+  if (nargs < count) placed.resize(count, nullptr);
+  for (Py_ssize_t i = 0; i < nkw; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    Py_ssize_t place = PlaceOf(name, names);
+    if (place < 0) return RaiseBadCall(w, "got an unexpected keyword argument %R", name);
+    if (placed[place] != nullptr) {
+      return RaiseBadCall(w, "got multiple values for argument %R", name);
+    }
+    placed[place] = args[nargs + i];
+  }
+  for (Py_ssize_t i = nargs; i < count; ++i) {
+    if (placed[i] == nullptr) placed[i] = PyTuple_GET_ITEM(defaults, i);
+    if (placed[i] == sentinels.missing) {
+      return RaiseBadCall(w, "missing required argument: %R", PyTuple_GET_ITEM(names, i));
+    }
+  }
+  return Vectorcall(self, placed.data(), placed.size(), nullptr);
+}
+
 PyObject* GetReleaseGil(PyObject* self, void*) {
   return PyBool_FromLong(reinterpret_cast<FunctionWrapper*>(self)->release_gil);
 }
@@ -166,6 +226,24 @@ int SetReleaseGil(PyObject* self, PyObject* value, void*) {
   reinterpret_cast<FunctionWrapper*>(self)->release_gil = flag != 0;
   return 0;
 }
+
+// The closure of these is the name of the attribute.
+PyObject* GetDescribed(PyObject* self, void* name) {
+  PyObject* dict = reinterpret_cast<FunctionWrapper*>(self)->dict;
+  const char* attribute = static_cast<const char*>(name);
+  PyObject* set = dict != nullptr ? PyDict_GetItemString(dict, attribute) : nullptr;
+  return set != nullptr ? Py_NewRef(set) : Describe(self, attribute);
+}
+
+int SetDescribed(PyObject* self, PyObject* value, void* name) {
+  Ref dict = Ref::Steal(PyObject_GenericGetDict(self, nullptr));
+  if (!dict) return -1;
+  const char* attribute = static_cast<const char*>(name);
+  return value != nullptr ? PyDict_SetItemString(dict.get(), attribute, value)
+                          : PyDict_DelItemString(dict.get(), attribute);
+}
+
+PyObject* ReprFunction(PyObject* self) { return Describe(self, "__repr__"); }
 
 PyObject* FunctionFromHandle(TVMFFIObjectHandle handle) {
   return WrapOwned(static_cast<TVMFFIObject*>(handle));
@@ -256,10 +334,17 @@ PyMethodDef function_methods[] = {
 PyGetSetDef function_getset[] = {
     {"release_gil", Entry<GetReleaseGil>, Entry<SetReleaseGil>,
      "Whether other Python threads run during a call; turn it off for short functions.", nullptr},
+    {"__name__", Entry<GetDescribed>, Entry<SetDescribed>, nullptr, const_cast<char*>("__name__")},
+    {"__qualname__", Entry<GetDescribed>, Entry<SetDescribed>, nullptr,
+     const_cast<char*>("__qualname__")},
+    {"__text_signature__", Entry<GetDescribed>, Entry<SetDescribed>, nullptr,
+     const_cast<char*>("__text_signature__")},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMemberDef function_members[] = {
+    {"_origin", T_OBJECT, offsetof(FunctionWrapper, origin), READONLY, nullptr},
+    {"_parameters", T_OBJECT, offsetof(FunctionWrapper, parameters), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(FunctionWrapper, dict), READONLY, nullptr},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(FunctionWrapper, vectorcall), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
@@ -270,6 +355,7 @@ PyType_Slot function_slots[] = {
                                   ">>> tvm_ffi.convert(lambda x: x + 1)(1)\n"
                                   "2\n")},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_repr, Slot<ReprFunction>()},
     {Py_tp_methods, function_methods},
     {Py_tp_getset, function_getset},
     {Py_tp_members, function_members},
@@ -281,9 +367,23 @@ PyType_Spec function_spec = {"tvm_ffi.core.Function", sizeof(FunctionWrapper), 0
 
 }  // namespace
 
+PyObject* Describe(PyObject* described, const char* attribute) {
+  Ref module = Ref::Steal(PyImport_ImportModule("tvm_ffi._impl.signatures"));
+  if (!module) return nullptr;
+  return PyObject_CallMethod(module.get(), "describe", "Os", described, attribute);
+}
+
 void InitFunctionWrapper(FunctionWrapper* w) {
   w->vectorcall = Entry<Vectorcall>;
   w->release_gil = release_gil_default;
+}
+
+void SetParameters(FunctionWrapper* w, PyObject* parameters) {
+  Ref owned = Ref::Steal(parameters);
+  CriticalSection section(AsObject(&w->base));
+  if (w->parameters != nullptr) return;
+  w->parameters = owned.release();
+  w->vectorcall = Entry<VectorcallNamed>;
 }
 
 int InitFunctionType(PyObject* module) {

@@ -9,6 +9,9 @@ namespace tether_py {
 
 // Makes a new wrapper of a function ready to be called.
 void InitFunctionWrapper(FunctionWrapper* w);
+// Gives a function names and defaults for its parameters, unless it has them (metadata.h). Takes
+// over the reference.
+void SetParameters(FunctionWrapper* w, PyObject* parameters);
 // TVMFFIFunctionCall without the call into the library.
 inline int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
   return TVMFFIFunctionGetCellPtr(func)->safe_call(func, args->data(), args->size(), result);
@@ -16,8 +19,12 @@ inline int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) 
 // The method __init_handle_by_constructor__ of every wrapper.
 PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 
+// An attribute of a function or method that the Python part finds (_impl/signatures.py).
+PyObject* Describe(PyObject* described, const char* attribute);
+
 int InitRValueRefType(PyObject* module);  // rvalue_ref.cc
 int InitFunctionType(PyObject* module);
+int InitMethods(PyObject* module);  // method.cc
 int InitConstructors(PyObject* module);
 
 }  // namespace tether_py

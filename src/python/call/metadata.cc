@@ -12,7 +12,10 @@
 
 #include "python/base/python_api.h"
 #include "python/call/callback.h"
+#include "python/call/function.h"
+#include "python/convert/convert.h"
 #include "python/convert/errors.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
@@ -20,20 +23,64 @@ namespace {
 
 // ---- metadata
 
+// The value of a key, or None.
+ffi::Any ValueOf(const ffi::json::Object& entries, const char* key) {
+  auto it = entries.find(ffi::String(key));
+  return it != entries.end() ? (*it).second : ffi::Any();
+}
+
+// (names, defaults) from a list of {"name": ..., "default": ...}. NULL if it is something else; an
+// error may be set.
+PyObject* ReadParameters(const ffi::json::Array& list, bool takes_object) {
+  Py_ssize_t n = static_cast<Py_ssize_t>(list.size()) + (takes_object ? 1 : 0);
+  Ref names = Ref::Steal(PyTuple_New(n));
+  Ref defaults = Ref::Steal(PyTuple_New(n));
+  if (!names || !defaults) return nullptr;
+  Py_ssize_t i = 0;
+  auto add = [&](const char* text, size_t size, PyObject* value) {
+    PyObject* name = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(size), nullptr);
+    if (name != nullptr) PyUnicode_InternInPlace(&name);
+    PyTuple_SET_ITEM(names.get(), i, name);
+    PyTuple_SET_ITEM(defaults.get(), i, value);
+    ++i;
+    return name != nullptr && value != nullptr;
+  };
+  if (takes_object && !add("self", 4, Py_NewRef(sentinels.missing))) return nullptr;
+  for (const ffi::Any& item : list) {
+    auto entry = item.as<ffi::json::Object>();
+    if (!entry.has_value()) return nullptr;
+    auto name = ValueOf(*entry, "name").as<ffi::String>();
+    if (!name.has_value()) return nullptr;
+    bool has_default = entry->find(ffi::String("default")) != entry->end();
+    ffi::Any value = ValueOf(*entry, "default");
+    PyObject* converted = has_default ? FromBorrowedAny(ffi::AnyView(value).CopyToTVMFFIAny())
+                                      : Py_NewRef(sentinels.missing);
+    if (!add(name->data(), name->size(), converted)) return nullptr;
+  }
+  return PyTuple_Pack(2, names.get(), defaults.get());
+}
+
 // What a registration says about a function, a JSON object. "release_gil" is the first value of
 // the attribute of that name; 0 and false turn it off.
-void ReadMetadata(FunctionWrapper* w, const ffi::String& metadata) {
-  constexpr std::string_view kKey = "release_gil";
-  // Nearly all metadata does not mention it and need not be parsed.
-  if (std::string_view(metadata.data(), metadata.size()).find(kKey) == std::string_view::npos) {
-    return;
-  }
+void ReadMetadata(FunctionWrapper* w, const ffi::String& metadata, bool takes_object) {
+  std::string_view text(metadata.data(), metadata.size());
+  // Nearly all metadata mentions none of this and need not be parsed.
+  if (text.find("\"release_gil\"") == text.npos && text.find("\"parameters\"") == text.npos) return;
   ffi::String error;
   auto entries = ffi::json::Parse(metadata, &error).as<ffi::json::Object>();
   if (!entries.has_value()) return;
-  auto it = entries->find(ffi::String(kKey.data(), kKey.size()));
-  if (it == entries->end()) return;
-  if (auto flag = (*it).second.try_cast<bool>()) w->release_gil = *flag;
+  if (auto flag = ValueOf(*entries, "release_gil").try_cast<bool>()) w->release_gil = *flag;
+  auto list = ValueOf(*entries, "parameters").as<ffi::json::Array>();
+  if (!list.has_value() || sentinels.missing == nullptr) return;
+  PyObject* parameters = ReadParameters(*list, takes_object);
+  if (parameters != nullptr) SetParameters(w, parameters);
+  PyErr_Clear();
+}
+
+void SetOrigin(FunctionWrapper* w, PyObject* origin) {
+  Ref owned = Ref::Borrow(origin);
+  CriticalSection section(AsObject(&w->base));
+  if (w->origin == nullptr) w->origin = owned.release();
 }
 
 // ---- the GIL during a call
@@ -93,7 +140,8 @@ PyObject* WrapGlobal(TVMFFIObject* h, PyObject* name) {
       w->walks = policy->walks;
     }
     auto metadata = (*get_metadata)(ffi::String(bytes.data, bytes.size)).cast<ffi::String>();
-    ReadMetadata(w, metadata);
+    ReadMetadata(w, metadata, false);
+    SetOrigin(w, name);
     return function.release();
   });
 }
@@ -135,18 +183,50 @@ PyObject* RegisterGlobalFunc(PyObject*, PyObject* args) {
   return made.release();
 }
 
+// (function, name, doc, metadata): says what a function without an origin is.
+PyObject* DescribeFunction(PyObject*, PyObject* args) {
+  PyObject *function, *name, *doc, *metadata;
+  if (!PyArg_ParseTuple(args, "O!UUU", types.function, &function, &name, &doc, &metadata)) {
+    return nullptr;
+  }
+  Ref origin = Ref::Steal(PyTuple_Pack(3, name, doc, metadata));
+  if (!origin) return nullptr;
+  SetOrigin(reinterpret_cast<FunctionWrapper*>(function), origin.get());
+  Py_RETURN_NONE;
+}
+
+// The Python callable inside a function, or None.
+PyObject* CallableIn(PyObject*, PyObject* function) {
+  if (!PyObject_TypeCheck(function, types.function)) Py_RETURN_NONE;
+  Using used(AsWrapper(function));
+  if (used.get() == nullptr) {
+    PyErr_Clear();
+    Py_RETURN_NONE;
+  }
+  PyObject* callable = CallableOf(used.get());
+  return Py_NewRef(callable != nullptr ? callable : Py_None);
+}
+
 PyMethodDef global_functions[] = {
+    {"_describe_function", Entry<DescribeFunction>, METH_VARARGS, nullptr},
+    {"_callable_in", Entry<CallableIn>, METH_O, nullptr},
     {"_get_global_func", Entry<GetGlobalFunc>, METH_VARARGS, nullptr},
     {"_register_global_func", Entry<RegisterGlobalFunc>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
-void ApplyMetadata(PyObject* function, const TVMFFIByteArray& metadata) {
+void ApplyMetadata(PyObject* function, const TVMFFIMethodInfo& info, bool takes_object) {
   if (!PyObject_TypeCheck(function, types.function)) return;
+  auto* w = reinterpret_cast<FunctionWrapper*>(function);
   try {
-    ReadMetadata(reinterpret_cast<FunctionWrapper*>(function),
-                 ffi::String(metadata.data, metadata.size));
+    ReadMetadata(w, ffi::String(info.metadata.data, info.metadata.size), takes_object);
+    Ref origin = Ref::Steal(
+        Py_BuildValue("(s#s#s#)", info.name.data, static_cast<Py_ssize_t>(info.name.size),
+                      info.doc.data, static_cast<Py_ssize_t>(info.doc.size), info.metadata.data,
+                      static_cast<Py_ssize_t>(info.metadata.size)));
+    if (origin) SetOrigin(w, origin.get());
+    PyErr_Clear();
   } catch (const std::exception&) {  // out of memory: as if there were no metadata
   }
 }

@@ -7,8 +7,14 @@
 
 namespace tether_py {
 
-// Sets what a registration's metadata says about a function. What cannot be read says nothing.
-void ApplyMetadata(PyObject* function, const TVMFFIByteArray& metadata);
+// What FunctionWrapper says about a function:
+//   origin      the name of a global function; for others (name, doc, metadata as JSON)
+//   parameters  (names, defaults), two tuples of one length; MISSING where there is no default.
+//               NULL if the registration does not name them.
+
+// Sets what the registration of a method says about its function. What cannot be read says nothing.
+// `takes_object`: the first parameter is the object, which has no name in the metadata.
+void ApplyMetadata(PyObject* function, const TVMFFIMethodInfo& info, bool takes_object);
 
 int InitGlobalFunctions(PyObject* module);
 

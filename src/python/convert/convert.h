@@ -52,6 +52,16 @@ inline bool ToAnyInline(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   return ToCompactInt(obj, out) || ToAny(obj, out, args);
 }
 
+// The object of a wrapper. With the GIL it is borrowed, and TakeHandle sees to the call that did;
+// without it another thread may move it away at any time, so `args` gets a reference.
+inline bool StoreWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  TVMFFIObject* h = kFreeThreaded ? HoldHandle(AsWrapper(obj)) : UseHandle(AsWrapper(obj));
+  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
+  tie::StoreObject(h, out);
+  if (kFreeThreaded) args->Keep(h);
+  return true;
+}
+
 inline bool Arguments::Add(PyObject* arg) {
   if (TVM_FFI_PREDICT_FALSE(!ToAnyInline(arg, &data_[size_], this))) return false;
   ++size_;
@@ -64,19 +74,13 @@ inline bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (ToCompactInt(args[i], out + i)) continue;
     size_ = static_cast<int32_t>(i);  // what is there so far must not go away meanwhile
-    if (TVM_FFI_PREDICT_FALSE(!ToAny(args[i], out + i, this))) return false;
+    RecentSetter* recent = RecentSetterOf(Py_TYPE(args[i]));
+    Setter setter = IsRecent(recent, Py_TYPE(args[i])) ? recent->setter : ToAnySlow;
+    bool done = setter == SetWrapper ? StoreWrapper(args[i], out + i, this)
+                                     : setter(args[i], out + i, this);
+    if (TVM_FFI_PREDICT_FALSE(!done)) return false;
   }
   size_ = static_cast<int32_t>(n);
-  return true;
-}
-
-// The object of a wrapper. With the GIL it is borrowed, and TakeHandle sees to the call that did;
-// without it another thread may move it away at any time, so `args` gets a reference.
-inline bool StoreWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  TVMFFIObject* h = kFreeThreaded ? HoldHandle(AsWrapper(obj)) : UseHandle(AsWrapper(obj));
-  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
-  tie::StoreObject(h, out);
-  if (kFreeThreaded) args->Keep(h);
   return true;
 }
 

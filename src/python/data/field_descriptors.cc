@@ -88,16 +88,12 @@ PyType_Slot getter_slots[] = TETHER_ACCESSOR_SLOTS(CallGetter);
 PyType_Slot setter_slots[] = TETHER_ACCESSOR_SLOTS(CallSetter);
 #undef TETHER_ACCESSOR_SLOTS
 
-#ifdef Py_TPFLAGS_DISALLOW_INSTANTIATION
-constexpr unsigned int kNoNew = Py_TPFLAGS_DISALLOW_INSTANTIATION;
-#else
-constexpr unsigned int kNoNew = 0;
-#endif
-
-PyType_Spec getter_spec = {"tvm_ffi.core.FieldGetter", sizeof(AccessorObject), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | kNoNew, getter_slots};
-PyType_Spec setter_spec = {"tvm_ffi.core.FieldSetter", sizeof(AccessorObject), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | kNoNew, setter_slots};
+PyType_Spec getter_spec = {
+    "tvm_ffi.core.FieldGetter", sizeof(AccessorObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, getter_slots};
+PyType_Spec setter_spec = {
+    "tvm_ffi.core.FieldSetter", sizeof(AccessorObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, setter_slots};
 
 PyObject* MakeAccessor(PyTypeObject* type, Field* field) {
   auto* accessor = reinterpret_cast<AccessorObject*>(type->tp_alloc(type, 0));

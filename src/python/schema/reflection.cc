@@ -78,7 +78,7 @@ PyObject* FieldDict(const TVMFFITypeInfo* type, int32_t i) {
 PyObject* MethodDict(const TVMFFIMethodInfo& info) {
   PyObject* func = FromBorrowedAny(info.method);
   if (func == nullptr) return nullptr;
-  ApplyMetadata(func, info.metadata);
+  ApplyMetadata(func, info, (info.flags & kTVMFFIFieldFlagBitMaskIsStaticMethod) == 0);
   // clang-format off
   return Py_BuildValue("{sNsNsNsLsN}",
       "name", Text(info.name),

@@ -234,6 +234,8 @@ void FinalizeWrapper(PyObject* self) {
 
 void ClearFunctionWrapper(FunctionWrapper* w) {
   Py_CLEAR(w->dict);
+  Py_CLEAR(w->origin);
+  Py_CLEAR(w->parameters);
   if (w->parked == nullptr) return;
   for (TVMFFIObject* h : *w->parked) Engine::DropStrong(h);
   delete w->parked;

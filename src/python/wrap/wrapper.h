@@ -60,6 +60,8 @@ struct FunctionWrapper {
   PyObject* dict;
   vectorcallfunc vectorcall;
   std::vector<TVMFFIObject*>* parked;  // functions that left this wrapper (TakeHandle), or NULL
+  PyObject* origin;                    // what is known of the function (call/metadata.h), or NULL
+  PyObject* parameters;                // the same of its parameters
   bool release_gil;                    // other Python threads run during a call
   bool walks;                          // locks its arguments itself (CallKeepingGIL)
 };

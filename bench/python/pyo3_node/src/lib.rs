@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The benchmark's library for PyO3: objects of a Rust library behind `Arc`, with wrapper classes.
-use pyo3::exceptions::{PyIndexError, PyKeyError};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::HashMap;
@@ -52,6 +52,65 @@ impl Node {
     fn set_next(&self, node: Option<PyRef<'_, Node>>) {
         *self.0.next.write().unwrap() = node.map(|n| n.0.clone());
     }
+}
+
+/// Has methods, which `Node` has not.
+#[pyclass(frozen, subclass)]
+struct Counter(Arc<AtomicI64>);
+
+#[pymethods]
+impl Counter {
+    #[new]
+    fn new(value: i64) -> Self {
+        Counter(Arc::new(AtomicI64::new(value)))
+    }
+
+    #[getter]
+    fn get_value(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn plus(&self, n: i64) -> i64 {
+        self.0.load(Ordering::Relaxed) + n
+    }
+
+    #[staticmethod]
+    fn twice(n: i64) -> i64 {
+        2 * n
+    }
+}
+
+#[pyclass(frozen, subclass)]
+struct Pair(Arc<(i64, i64)>);
+
+#[pymethods]
+impl Pair {
+    #[new]
+    fn new(a: i64, b: i64) -> Self {
+        Pair(Arc::new((a, b)))
+    }
+
+    #[getter]
+    fn get_a(&self) -> i64 {
+        self.0 .0
+    }
+
+    #[getter]
+    fn get_b(&self) -> i64 {
+        self.0 .1
+    }
+}
+
+#[pyfunction]
+fn fail(n: i64) -> PyResult<i64> {
+    if n != 0 {
+        return Err(PyValueError::new_err("as asked"));
+    }
+    Ok(n)
 }
 
 /// Holds any Python object.
@@ -192,6 +251,8 @@ fn echo_str(text: String) -> String {
 #[pymodule]
 fn bench_pyo3(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Node>()?;
+    m.add_class::<Counter>()?;
+    m.add_class::<Pair>()?;
     m.add_class::<Box>()?;
     m.add_class::<Array>()?;
     m.add_class::<Map>()?;
@@ -204,5 +265,6 @@ fn bench_pyo3(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(add_released, m)?)?;
     m.add_function(wrap_pyfunction!(call, m)?)?;
     m.add_function(wrap_pyfunction!(echo_str, m)?)?;
+    m.add_function(wrap_pyfunction!(fail, m)?)?;
     Ok(())
 }

@@ -25,11 +25,15 @@ namespace ffi {
 
 namespace tether {
 
+[[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowCalledOnNone(
+    const char* type_key) {
+  TVM_FFI_THROW(TypeError) << "a method of `" << type_key << "` was called on None";
+}
+
 // None arrives as a null object. A method cannot be called on it.
 template <typename ObjectClass>
 TVM_FFI_INLINE void RequireSelf(const void* self) {
-  if (TVM_FFI_PREDICT_TRUE(self != nullptr)) return;
-  TVM_FFI_THROW(TypeError) << "a method of `" << ObjectClass::_type_key << "` was called on None";
+  if (TVM_FFI_PREDICT_FALSE(self == nullptr)) ThrowCalledOnNone(ObjectClass::_type_key);
 }
 
 // A member function as a callable that takes its object first.

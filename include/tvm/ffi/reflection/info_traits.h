@@ -4,7 +4,8 @@
 //   refl::ObjectDef<PointObj>()
 //       .def_rw("x", &PointObj::x, refl::default_value(0), refl::kw_only(true))
 //       .def_ro("cache", &PointObj::cache, refl::init(false), refl::repr(false))
-//       .def("norm", &PointObj::Norm, refl::Metadata{{"unit", "m"}});
+//       .def("norm", &PointObj::Norm, refl::Metadata{{"unit", "m"}})
+//       .def("scale", &PointObj::Scale, refl::arg("factor"), refl::arg("origin", 0));
 #ifndef TVM_FFI_REFLECTION_INFO_TRAITS_H_
 #define TVM_FFI_REFLECTION_INFO_TRAITS_H_
 
@@ -29,9 +30,12 @@ struct FieldInfoBuilder : public TVMFFIFieldInfo {
   _MetadataType metadata_;
 };
 
+class arg;
+
 // A method or global function record being built.
 struct MethodInfoBuilder : public TVMFFIMethodInfo {
   _MetadataType metadata_;
+  std::vector<arg> parameters_;
 };
 
 // Base of the extra arguments of `def*`: `Apply(builder*)` edits the record. A trait that has no
@@ -50,6 +54,21 @@ class Metadata : public InfoTrait {
   void AppendTo(_MetadataType* out) const { out->insert(out->end(), dict_.begin(), dict_.end()); }
 
   _MetadataType dict_;
+};
+
+// The name of a parameter, and the value that frontends pass when none is given: None, a boolean, a
+// number or a string. Name every parameter, in order, but not the object of a method.
+class arg : public InfoTrait {
+ public:
+  explicit arg(String name) : name(std::move(name)) {}
+  arg(String name, Any default_value)
+      : name(std::move(name)), default_value(std::move(default_value)), has_default(true) {}
+
+  void Apply(MethodInfoBuilder* info) const { info->parameters_.push_back(*this); }
+
+  String name;
+  Any default_value;
+  bool has_default = false;
 };
 
 // The value a field takes when none is given.

@@ -16,9 +16,12 @@
 #include <tvm/ffi/string.h>
 
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace tvm {
 namespace ffi {
@@ -31,6 +34,11 @@ template <typename Trait, typename Info>
 inline constexpr bool kAppliesTo<
     Trait, Info, std::void_t<decltype(std::declval<const Trait&>().Apply(std::declval<Info*>()))>> =
     std::is_base_of_v<reflection::InfoTrait, Trait>;
+
+// How many parameters the extra arguments of a `def` name.
+template <typename... Extra>
+inline constexpr size_t kNumNamed = (std::is_same_v<std::decay_t<Extra>, reflection::arg> + ... +
+                                     0);
 
 template <typename T>
 inline constexpr bool kIsCharArray =
@@ -56,10 +64,60 @@ inline void AppendJSONString(std::string* out, const String& text) {
   out->append(quoted.data(), quoted.size());
 }
 
+[[noreturn]] TVM_FFI_COLD_CODE inline void ThrowBadDefault(const reflection::arg& parameter) {
+  TVM_FFI_LOG_AND_THROW(TypeError)
+      << "The default of a parameter can be only None, bool, int, float or string, but that of `"
+      << parameter.name << "` is " << parameter.default_value.GetTypeKey();
+}
+
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void AppendDefault(std::string* out,
+                                                              const reflection::arg& parameter) {
+  const Any& value = parameter.default_value;
+  if (value == nullptr) {
+    *out += "null";
+  } else if (auto text = value.as<String>()) {
+    AppendJSONString(out, *text);
+  } else if (auto flag = value.as<bool>()) {
+    *out += *flag ? "true" : "false";
+  } else if (auto integer = value.as<int64_t>()) {
+    *out += std::to_string(*integer);
+  } else if (auto number = value.as<double>()) {
+    char digits[32];
+    std::snprintf(digits, sizeof(digits), "%.17g", *number);
+    *out += digits;
+    // Would be read as an integer otherwise.
+    if (std::strpbrk(digits, ".en") == nullptr) *out += ".0";
+  } else {
+    ThrowBadDefault(parameter);
+  }
+}
+
+// The entry "parameters" of the metadata: [{"name":"x"},{"name":"y","default":2}].
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void AppendParameters(
+    std::string* out, const std::vector<reflection::arg>& parameters) {
+  if (parameters.empty()) return;
+  *out += ",\"parameters\":";
+  char separator = '[';
+  for (const reflection::arg& parameter : parameters) {
+    *out += separator;
+    *out += "{\"name\":";
+    AppendJSONString(out, parameter.name);
+    if (parameter.has_default) {
+      *out += ",\"default\":";
+      AppendDefault(out, parameter);
+    }
+    *out += '}';
+    separator = ',';
+  }
+  *out += ']';
+}
+
 inline std::string MetadataToJSON(const std::string& schema,
-                                  const reflection::_MetadataType& user_entries) {
+                                  const reflection::_MetadataType& user_entries,
+                                  const std::vector<reflection::arg>& parameters = {}) {
   std::string out = "{\"type_schema\":";
   AppendJSONString(&out, schema);
+  AppendParameters(&out, parameters);
   for (const auto& entry : user_entries) {
     out += ',';
     AppendJSONString(&out, entry.first);
@@ -130,7 +188,7 @@ inline constexpr int32_t kNoType = -1;
 
 inline void FinishMethod(reflection::MethodInfoBuilder* info, int32_t type_index,
                          const std::string& schema) {
-  std::string metadata = MetadataToJSON(schema, info->metadata_);
+  std::string metadata = MetadataToJSON(schema, info->metadata_, info->parameters_);
   info->metadata = TVMFFIByteArray{metadata.data(), metadata.size()};
   TVM_FFI_CHECK_SAFE_CALL(type_index == kNoType ? TVMFFIFunctionSetGlobalFromMethodInfo(info, 0)
                                                 : TVMFFITypeRegisterMethod(type_index, info));

@@ -79,12 +79,17 @@ class ReflectionDefBase {
     return tether::ToCallable(std::forward<Func>(func));
   }
 
-  // Registers a typed callable under `name`, its errors naming `full_name`.
-  template <typename Func, typename... Extra>
+  // Registers a typed callable under `name`, its errors naming `full_name`. `kNumUnnamed`: of the
+  // parameters that refl::arg does not name.
+  template <size_t kNumUnnamed, typename Func, typename... Extra>
   static void RegisterTyped(int32_t type_index, const char* name, std::string full_name,
                             int64_t flags, Func&& func, const Extra&... extra) {
     auto callable = WrapFunction(std::forward<Func>(func));
-    std::string schema = ffi::details::FunctionInfo<decltype(callable)>::TypeSchema();
+    using Info = ffi::details::FunctionInfo<decltype(callable)>;
+    constexpr size_t kNamed = tether::kNumNamed<Extra...>;
+    static_assert(kNamed == 0 || kNamed + kNumUnnamed == Info::num_args,
+                  "name either every parameter with refl::arg, or none");
+    std::string schema = Info::TypeSchema();
     tether::RegisterMethod(type_index, name, flags,
                            Function::FromTyped(std::move(callable), std::move(full_name)), schema,
                            extra...);
@@ -97,7 +102,7 @@ class GlobalDef : public ReflectionDefBase {
   // A typed function.
   template <typename Func, typename... Extra>
   GlobalDef& def(const char* name, Func&& func, Extra&&... extra) {
-    RegisterTyped(tether::kNoType, name, name, 0, std::forward<Func>(func), extra...);
+    RegisterTyped<0>(tether::kNoType, name, name, 0, std::forward<Func>(func), extra...);
     return *this;
   }
 
@@ -169,22 +174,25 @@ class ObjectDef : public ReflectionDefBase {
   // A method: a member function, or a function whose first argument is the object.
   template <typename Func, typename... Extra>
   ObjectDef& def(const char* name, Func&& func, Extra&&... extra) {
-    RegisterTyped(type_index_, name, tether::QualifiedName(Class::_type_key, name), 0,
-                  std::forward<Func>(func), extra...);
+    RegisterTyped<1>(type_index_, name, tether::QualifiedName(Class::_type_key, name), 0,
+                     std::forward<Func>(func), extra...);
     return *this;
   }
 
   // A function that belongs to the class and takes no object.
   template <typename Func, typename... Extra>
   ObjectDef& def_static(const char* name, Func&& func, Extra&&... extra) {
-    RegisterTyped(type_index_, name, tether::QualifiedName(Class::_type_key, name),
-                  kTVMFFIFieldFlagBitMaskIsStaticMethod, std::forward<Func>(func), extra...);
+    RegisterTyped<0>(type_index_, name, tether::QualifiedName(Class::_type_key, name),
+                     kTVMFFIFieldFlagBitMaskIsStaticMethod, std::forward<Func>(func), extra...);
     return *this;
   }
 
   // The constructor; replaces the generated one.
   template <typename... Args, typename... Extra>
   ObjectDef& def(init<Args...>, Extra&&... extra) {
+    constexpr size_t kNamed = tether::kNumNamed<Extra...>;
+    static_assert(kNamed == 0 || kNamed == sizeof...(Args),
+                  "name either every parameter with refl::arg, or none");
     generate_init_ = false;
     auto construct = &ConstructFrom<Args...>;
     Function function =
