@@ -176,7 +176,9 @@ std::vector<BadInput> Calls() {
        }},
       {"WrongResultType", "TypeError", "Cannot convert from type `int` to `str`",
        [] { Function::FromTyped([] { return 1; })().cast<String>(); }},
-      {"TypedFunctionResult", "TypeError", "Cannot convert from type `ffi.SmallStr` to `int`",
+      {"TypedFunctionResult", "TypeError",
+       "Mismatched type of the result when calling back: `() -> int`. Expected `int` but got "
+       "`ffi.SmallStr`",
        [] { TypedFunction<int()>(Function::FromTyped([] { return String("s"); }))(); }},
       {"CalleeThrows", "KeyError", "missing",
        [] { Function::FromTyped([] { TVM_FFI_THROW(KeyError) << "missing"; })(); }},

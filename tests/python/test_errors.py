@@ -348,8 +348,8 @@ def test_a_kind_that_python_has_a_class_for(cls: type[Exception]) -> None:
 
 
 def test_an_unknown_kind_is_part_of_the_text() -> None:
-    with pytest.raises(RuntimeError, match="^SolverError: no luck$"):
-        testing.test_raise_error("SolverError", "no luck")
+    with pytest.raises(RuntimeError, match="^UnheardOfError: no luck$"):
+        testing.test_raise_error("UnheardOfError", "no luck")
     for kind in ("print", "SystemExit", "KeyboardInterrupt", "object"):
         with pytest.raises(RuntimeError, match=f"^{kind}: no luck$"):
             testing.test_raise_error(kind, "no luck")

@@ -388,7 +388,7 @@ def test_exceptions_made_in_cpp_are_copied_with_their_error() -> None:
     arrived = caught(testing.test_raise_error, "NobodyKnowsThisError", "x")
     for one in copies(arrived):
         assert type(one) is RuntimeError
-        assert one.args == ("x",)
+        assert one.args == ("NobodyKnowsThisError: x",)
         error = one.__tvm_ffi_error__
         assert (error.kind, error.message) == ("NobodyKnowsThisError", "x")
         assert "TestRaiseError" in error.backtrace
