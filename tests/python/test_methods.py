@@ -69,15 +69,15 @@ def test_methods_can_be_overridden_and_called_by_super(shapes: Any) -> None:
 def test_a_method_refuses_what_is_not_an_instance(shapes: Any, wrong: Any) -> None:
     name = type(wrong).__name__
     with pytest.raises(
-        TypeError, match=rf"^Shape\.get_count\(\) must be called on a 'Shape' object, not '{name}'$"
+        TypeError, match=rf"^Shape\.get_count\(\) must be called on an instance of 'Shape', not '{name}'$"
     ):
         shapes.Shape.get_count(wrong)
 
 
 def test_a_method_refuses_objects_of_other_types(shapes: Any) -> None:
-    with pytest.raises(TypeError, match="must be called on a 'Circle' object, not 'Shape'"):
+    with pytest.raises(TypeError, match="must be called on an instance of 'Circle', not 'Shape'"):
         shapes.Circle.area(shapes.Shape())
-    with pytest.raises(TypeError, match="must be called on a 'Shape' object, not 'Bare'"):
+    with pytest.raises(TypeError, match="must be called on an instance of 'Shape', not 'Bare'"):
         shapes.Shape.get_count(shapes.Bare(1))
     with pytest.raises(TypeError, match=r"unbound method Shape\.get_count\(\) needs an argument"):
         shapes.Shape.get_count()

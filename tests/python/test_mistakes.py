@@ -305,14 +305,12 @@ MISTAKES: list[tuple[str, str, str]] = [
     (
         "zoo.Dog.sound(3)",
         "TypeError",
-        "Mismatched type on argument #0 when calling: `zoo.Animal.sound(0: zoo.Animal) -> "
-        "str`. Expected `zoo.Animal` but got `int`",
+        "Animal.sound() must be called on an instance of 'Animal', not 'int'",
     ),
     (
         'zoo.Dog.sound("Rex")',
         "TypeError",
-        "Mismatched type on argument #0 when calling: `zoo.Animal.sound(0: zoo.Animal) -> "
-        "str`. Expected `zoo.Animal` but got `str`",
+        "Animal.sound() must be called on an instance of 'Animal', not 'str'",
     ),
     (
         "enclosure().add()",

@@ -34,7 +34,7 @@ bool CheckObject(Method* m, PyObject* self) {
     PyTypeObject* cls = FindClassOfIndex(h->type_index);
     if (cls != nullptr && PyType_IsSubtype(cls, m->cls)) return true;
   }
-  PyErr_Format(PyExc_TypeError, "%s.%U() must be called on a '%s' object, not '%s'",
+  PyErr_Format(PyExc_TypeError, "%s.%U() must be called on an instance of '%s', not '%s'",
                m->cls->tp_name, m->name, m->cls->tp_name, Py_TYPE(self)->tp_name);
   return false;
 }

@@ -74,8 +74,8 @@ inline bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (ToCompactInt(args[i], out + i)) continue;
     size_ = static_cast<int32_t>(i);  // what is there so far must not go away meanwhile
-    RecentSetter* recent = RecentSetterOf(Py_TYPE(args[i]));
-    Setter setter = IsRecent(recent, Py_TYPE(args[i])) ? recent->setter : ToAnySlow;
+    RecentClass* recent = RecentClassOf(Py_TYPE(args[i]));
+    Setter setter = IsRecent(recent, Py_TYPE(args[i])) ? recent->record->SetterNow() : ToAnySlow;
     bool done = setter == SetWrapper ? StoreWrapper(args[i], out + i, this)
                                      : setter(args[i], out + i, this);
     if (TVM_FFI_PREDICT_FALSE(!done)) return false;
