@@ -57,7 +57,8 @@ def test_signature_of_constructors(shapes: Any) -> None:
 
 def test_help_shows_methods(shapes: Any) -> None:
     text = pydoc.render_doc(shapes.Circle, renderer=pydoc.plaintext)
-    assert "area(self, scale: 'float' = 1.0) -> 'float'" in text
+    # From 3.14 on without the quotes.
+    assert "area(self, scale: float = 1.0) -> float" in text.replace("'", "")
     assert "Return the count." in text
     assert "Return twice `n`." in text
     assert "How many." in text
