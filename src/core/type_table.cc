@@ -268,7 +268,8 @@ class TypeTable {
                                       K::kTVMFFIByteArrayPtr,
                                       K::kTVMFFIObjectRValueRef,
                                       K::kTVMFFISmallStr,
-                                      K::kTVMFFISmallBytes};
+                                      K::kTVMFFISmallBytes,
+                                      K::kTVMFFIUnchanged};
     int32_t index = TypeIndex::kTVMFFINone;
     for (const char* key : kValueKeys) Add(key, index++, 0, 0, false, nullptr);
 
@@ -278,6 +279,7 @@ class TypeTable {
         K::kTVMFFIModule, K::kTVMFFIOpaquePyObject, K::kTVMFFIList,  K::kTVMFFIDict};
     index = TypeIndex::kTVMFFIStr;
     for (const char* key : kObjectKeys) Add(key, index++, 1, 0, false, root);
+    Add(K::kTVMFFIBigInt, TypeIndex::kTVMFFIBigInt, 1, 0, false, root);
 
     // Clients cache the column pointer on first use, even a null one: the columns they ask for must
     // exist now.

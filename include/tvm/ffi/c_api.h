@@ -118,6 +118,7 @@ TVM_FFI_ENUM_BEGIN_(TVMFFITypeIndex)
   kTVMFFIObjectRValueRef = 10, /* address of an object pointer to move from; views only */
   kTVMFFISmallStr = 11,        /* up to 7 bytes inside the value */
   kTVMFFISmallBytes = 12,
+  kTVMFFIUnchanged = 13, /* no payload: a mutation leaves the value as it is */
   kTVMFFIStaticObjectBegin = 64,
   kTVMFFIObject = 64,
   kTVMFFIStr = 65,
@@ -133,7 +134,8 @@ TVM_FFI_ENUM_BEGIN_(TVMFFITypeIndex)
   kTVMFFIList = 75,
   kTVMFFIDict = 76,
   kTVMFFIVisitInterrupt = 77,
-  kTVMFFIStaticObjectEnd = 78, /* moves as static types are added */
+  kTVMFFIBigInt = 78,          /* an integer outside int64; see TVMFFIBigIntFromByteArray */
+  kTVMFFIStaticObjectEnd = 79, /* moves as static types are added */
   kTVMFFIDynObjectBegin = 128
 TVM_FFI_ENUM_END_(TVMFFITypeIndex);
 
@@ -288,6 +290,17 @@ TVM_FFI_DLL int TVMFFIObjectCreateOpaque(void* handle, int32_t type_index,
 
 TVM_FFI_DLL int TVMFFIStringFromByteArray(const TVMFFIByteArray* input, TVMFFIAny* out);
 TVM_FFI_DLL int TVMFFIBytesFromByteArray(const TVMFFIByteArray* input, TVMFFIAny* out);
+
+/* ---- Integers of any size ------------------------------------------------------------------- */
+
+/* `input`: whole 64-bit words in native byte order, least significant first, together a two's
+ * complement number; empty means 0. `out`: an Int if the number fits int64, else a BigInt. */
+TVM_FFI_DLL int TVMFFIBigIntFromByteArray(const TVMFFIByteArray* input, TVMFFIAny* out);
+/* The words of an Int, inside `value` itself, or of a BigInt. */
+TVM_FFI_DLL TVMFFIByteArray TVMFFIBigIntGetContentByteArray(const TVMFFIAny* value);
+
+/* ---- Element types -------------------------------------------------------------------------- */
+
 TVM_FFI_DLL int TVMFFIDataTypeFromString(const TVMFFIByteArray* str, DLDataType* out);
 TVM_FFI_DLL int TVMFFIDataTypeToString(const DLDataType* dtype, TVMFFIAny* out);
 
