@@ -48,6 +48,17 @@ TVM_FFI_STATIC_INIT_BLOCK() {
            [](const BigInt& value) { return static_cast<int64_t>(value.hash()); })
       .def(refl::type_attr::kAnyEqual,
            [](const BigInt& lhs, const BigInt& rhs) { return lhs == rhs; })
+      .def(refl::type_attr::kEq,
+           [](const BigInt& lhs, const BigInt& rhs, const Function&) { return lhs == rhs; })
+      .def(refl::type_attr::kCompare,
+           [](const BigInt& lhs, const BigInt& rhs, const Function&) {
+             return lhs == rhs ? 0 : (lhs < rhs ? -1 : 1);
+           })
+      .def(refl::type_attr::kHash,
+           [](const BigInt& value, const Function&) { return static_cast<int64_t>(value.hash()); })
+      .def(refl::type_attr::kRepr,
+           [](const BigInt& value, const Function&) { return String(value.ToString()); })
+      .attr(refl::type_attr::kTypeFinal, true)
       .def("__data_to_json__", [](const BigInt& value) { return String(value.ToString()); })
       .def("__data_from_json__", [](const String& text) {
         std::optional<BigInt> value = BigInt::FromString(text.data(), text.size());

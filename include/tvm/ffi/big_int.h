@@ -13,7 +13,7 @@
 #define TVM_FFI_BIG_INT_H_
 
 #include <tvm/ffi/any.h>
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/memory.h>
 #include <tvm/ffi/object.h>
@@ -38,7 +38,7 @@ namespace ffi {
 
 class BigInt;
 
-namespace details {
+namespace detail {
 
 // The words follow the object. The logical size may be smaller than what was allocated.
 class BigIntObj : public Object {
@@ -60,7 +60,7 @@ static_assert(sizeof(BigIntObj) == 32, "header, size, then the words");
 
 struct BigIntUnsafe;
 
-}  // namespace details
+}  // namespace detail
 
 namespace tether {
 
@@ -146,7 +146,8 @@ inline Magnitude MagnitudeOf(Signed value) {
     result[i] = (static_cast<uint64_t>(value.data[i]) ^ flip) + carry;
     carry = carry != 0 && result[i] == 0 ? 1 : 0;
   }
-  // The smallest negative number of its size has a magnitude with the top bit set, which still fits.
+  // The smallest negative number of its size has a magnitude with the top bit set, which still
+  // fits.
   Prune(&result);
   return result;
 }
@@ -320,7 +321,7 @@ class BigInt {
     return *this;
   }
   ~BigInt() {
-    if (!IsInt()) details::ObjectUnsafe::DecRefObjectHandle(cell_.v_obj);
+    if (!IsInt()) detail::ObjectUnsafe::DecRefObjectHandle(cell_.v_obj);
   }
   void swap(BigInt& other) noexcept { std::swap(cell_, other.cell_); }
   friend void swap(BigInt& a, BigInt& b) noexcept { a.swap(b); }
@@ -421,7 +422,7 @@ class BigInt {
   uint64_t hash() const {
     if (IsInt()) return cell_.v_uint64;
     tether::words::Signed value = words();
-    return details::StableHashBytes(value.data, value.size * sizeof(int64_t));
+    return detail::StableHashBytes(value.data, value.size * sizeof(int64_t));
   }
 
   // In decimal, and back: an optional sign and digits, nothing else; nullopt for other text.
@@ -436,7 +437,7 @@ class BigInt {
   friend std::istream& operator>>(std::istream& is, BigInt& value) { return Read(is, &value); }
 
  private:
-  friend struct details::BigIntUnsafe;
+  friend struct detail::BigIntUnsafe;
   template <typename, typename>
   friend struct TypeTraits;
 
@@ -448,19 +449,19 @@ class BigInt {
     cell_.v_int64 = value;
   }
   void AddReference() {
-    if (!IsInt()) details::ObjectUnsafe::IncRefObjectHandle(cell_.v_obj);
+    if (!IsInt()) detail::ObjectUnsafe::IncRefObjectHandle(cell_.v_obj);
   }
   tether::words::Signed words() const {
     if (IsInt()) return {&cell_.v_int64, 1};
-    auto* object = details::ObjectUnsafe::RawObjectPtrFromUnowned<details::BigIntObj>(cell_.v_obj);
+    auto* object = detail::ObjectUnsafe::RawObjectPtrFromUnowned<detail::BigIntObj>(cell_.v_obj);
     return {object->data(), object->size()};
   }
 
-  static ObjectPtr<details::BigIntObj> NewObject(size_t size) {
-    return make_inplace_array_object<details::BigIntObj, int64_t>(size, size);
+  static ObjectPtr<detail::BigIntObj> NewObject(size_t size) {
+    return make_inplace_array_object<detail::BigIntObj, int64_t>(size, size);
   }
   // The canonical form of an object's words.
-  static BigInt FromObject(ObjectPtr<details::BigIntObj> object);
+  static BigInt FromObject(ObjectPtr<detail::BigIntObj> object);
   static BigInt FromMagnitude(const tether::words::Magnitude& value, bool is_negative);
 
   static BigInt Sum(const BigInt& a, const BigInt& b, bool subtracts);
@@ -469,7 +470,7 @@ class BigInt {
   template <typename F>
   static BigInt Bitwise(const BigInt& a, const BigInt& b, F&& f) {
     tether::words::Signed x = a.words(), y = b.words();
-    ObjectPtr<details::BigIntObj> result = NewObject(std::max(x.size, y.size));
+    ObjectPtr<detail::BigIntObj> result = NewObject(std::max(x.size, y.size));
     for (size_t i = 0; i < result->size(); ++i) {
       result->data()[i] = static_cast<int64_t>(f(x[i], y[i]));
     }
@@ -486,7 +487,7 @@ class BigInt {
   TVMFFIAny cell_;
 };
 
-namespace details {
+namespace detail {
 
 // What other parts of the library, which keep the canonical form themselves, may do.
 struct BigIntUnsafe {
@@ -518,9 +519,7 @@ struct BigIntUnsafe {
 namespace int_ops {
 
 inline bool IsNegative(BigInt::ArrayView value) { return value[value.size() - 1] < 0; }
-inline bool IsNormalizedZero(BigInt::ArrayView value) {
-  return value.size() == 1 && value[0] == 0;
-}
+inline bool IsNormalizedZero(BigInt::ArrayView value) { return value.size() == 1 && value[0] == 0; }
 inline BigInt FromView(BigInt::ArrayView value) {
   auto object = make_inplace_array_object<BigIntObj, int64_t>(value.size(), value.size());
   std::copy(value.data(), value.data() + value.size(), BigIntUnsafe::GetMutableData(object));
@@ -535,22 +534,22 @@ inline std::pair<BigInt, BigInt> DivRemFallback(BigInt::ArrayView a, int64_t b) 
 }
 
 }  // namespace int_ops
-}  // namespace details
+}  // namespace detail
 
 // ---- implementation ----
 
-inline BigInt BigInt::FromObject(ObjectPtr<details::BigIntObj> object) {
+inline BigInt BigInt::FromObject(ObjectPtr<detail::BigIntObj> object) {
   const size_t size = tether::words::PrunedSize(object->data(), object->size());
   if (size == 1) return BigInt(object->data()[0]);
-  details::BigIntUnsafe::ShrinkSize(object, size);
+  detail::BigIntUnsafe::ShrinkSize(object, size);
   BigInt result;
   result.cell_.type_index = TypeIndex::kTVMFFIBigInt;
-  result.cell_.v_obj = details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(object));
+  result.cell_.v_obj = detail::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(object));
   return result;
 }
 
 inline BigInt BigInt::FromMagnitude(const tether::words::Magnitude& value, bool is_negative) {
-  ObjectPtr<details::BigIntObj> result = NewObject(value.size() + 1);  // one for the sign
+  ObjectPtr<detail::BigIntObj> result = NewObject(value.size() + 1);  // one for the sign
   uint64_t carry = is_negative ? 1 : 0;
   const uint64_t flip = is_negative ? ~uint64_t{0} : 0;
   for (size_t i = 0; i <= value.size(); ++i) {
@@ -570,7 +569,7 @@ inline BigInt BigInt::Sum(const BigInt& a, const BigInt& b, bool subtracts) {
     if (overflow >> 63 == 0) return BigInt(static_cast<int64_t>(sum));
   }
   tether::words::Signed x = a.words(), y = b.words();
-  ObjectPtr<details::BigIntObj> result = NewObject(std::max(x.size, y.size) + 1);
+  ObjectPtr<detail::BigIntObj> result = NewObject(std::max(x.size, y.size) + 1);
   int64_t* out = result->data();
   const uint64_t flip = subtracts ? ~uint64_t{0} : 0;
   uint64_t carry = subtracts ? 1 : 0;
@@ -604,8 +603,7 @@ inline std::pair<BigInt, BigInt> BigInt::DivMod(const BigInt& a, const BigInt& b
   }
   tether::words::Signed x = a.words(), y = b.words();
   tether::words::Magnitude rest = tether::words::MagnitudeOf(x);
-  tether::words::Magnitude quotient =
-      tether::words::Divide(&rest, tether::words::MagnitudeOf(y));
+  tether::words::Magnitude quotient = tether::words::Divide(&rest, tether::words::MagnitudeOf(y));
   return {FromMagnitude(quotient, x.IsNegative() != y.IsNegative()),
           FromMagnitude(rest, x.IsNegative())};
 }
@@ -621,7 +619,7 @@ inline BigInt BigInt::ShiftLeft(const BigInt& a, const BigInt& count) {
   }
   const auto skip = static_cast<size_t>(count.cell_.v_int64 / 64);
   const auto bits = static_cast<int>(count.cell_.v_int64 % 64);
-  ObjectPtr<details::BigIntObj> result = NewObject(value.size + skip + 1);
+  ObjectPtr<detail::BigIntObj> result = NewObject(value.size + skip + 1);
   std::fill_n(result->data(), skip, 0);
   uint64_t below = 0;
   for (size_t i = 0; i <= value.size; ++i) {
@@ -641,7 +639,7 @@ inline BigInt BigInt::ShiftRight(const BigInt& a, const BigInt& count) {
   }
   const auto skip = static_cast<size_t>(count.cell_.v_int64 / 64);
   const auto bits = static_cast<int>(count.cell_.v_int64 % 64);
-  ObjectPtr<details::BigIntObj> result = NewObject(value.size - skip + 1);
+  ObjectPtr<detail::BigIntObj> result = NewObject(value.size - skip + 1);
   for (size_t i = 0; i < result->size(); ++i) {
     const uint64_t word = value[skip + i], above = value[skip + i + 1];
     result->data()[i] =
@@ -690,8 +688,9 @@ inline BigInt::operator double() const {
   for (size_t i = 0; !has_rest && i + 1 < top; ++i) has_rest = value[i] != 0;
   if (has_rest) bits |= 1;
   const uint64_t exponent = static_cast<uint64_t>(top) * 64 - static_cast<uint64_t>(zeros);
-  double result = exponent > 2048 ? HUGE_VAL
-                                  : std::ldexp(static_cast<double>(bits), static_cast<int>(exponent));
+  double result = exponent > 2048
+                      ? HUGE_VAL
+                      : std::ldexp(static_cast<double>(bits), static_cast<int>(exponent));
   if (std::isinf(result)) TVM_FFI_THROW(OverflowError) << "BigInt does not fit finite double";
   return IsNegative() ? -result : result;
 }

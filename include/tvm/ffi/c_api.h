@@ -364,7 +364,9 @@ TVM_FFI_ENUM_BEGIN_(TVMFFIFieldFlagBitMask)
   kTVMFFIFieldFlagBitMaskHasDefault = 1 << 1,
   kTVMFFIFieldFlagBitMaskIsStaticMethod = 1 << 2,
   kTVMFFIFieldFlagBitMaskSEqHashIgnore = 1 << 3,
-  kTVMFFIFieldFlagBitMaskSEqHashDefRecursive = 1 << 4,
+  /* Defines variables, and so does all below it. */
+  kTVMFFIFieldFlagBitMaskSEqHashDefPattern = 1 << 4,
+  kTVMFFIFieldFlagBitMaskSEqHashDefRecursive = 1 << 4, /* its name up to 0.1.13 */
   kTVMFFIFieldFlagBitMaskDefaultFromFactory = 1 << 5,
   kTVMFFIFieldFlagBitMaskReprOff = 1 << 6,
   kTVMFFIFieldFlagBitMaskCompareOff = 1 << 7,
@@ -373,7 +375,9 @@ TVM_FFI_ENUM_BEGIN_(TVMFFIFieldFlagBitMask)
   kTVMFFIFieldFlagBitMaskKwOnly = 1 << 10,
   /* `setter` is a function object called with (OpaquePtr to the field, value). */
   kTVMFFIFieldFlagBitSetterIsFunctionObj = 1 << 11,
-  kTVMFFIFieldFlagBitMaskSEqHashDefNonRecursive = 1 << 12,
+  /* Defines variables; what is inside a variable uses them. */
+  kTVMFFIFieldFlagBitMaskSEqHashDefSimple = 1 << 12,
+  kTVMFFIFieldFlagBitMaskSEqHashDefNonRecursive = 1 << 12, /* its name up to 0.1.13 */
   /* The bytes at the field are exactly the representation of field_static_type_index, so a frontend
    * may read them without a call: bool, integer of `size` bytes (see PlainUnsigned), float of `size`
    * bytes, pointer, DLDataType, DLDevice; from kTVMFFIObject on one object pointer, NULL for None;
@@ -393,7 +397,9 @@ TVM_FFI_ENUM_END_(TVMFFISEqHashKind);
 
 TVM_FFI_ENUM_BEGIN_(TVMFFIDefRegionKind)
   kTVMFFIDefRegionKindNone = 0,
-  kTVMFFIDefRegionKindRecursive = 1,
+  kTVMFFIDefRegionKindPattern = 1,
+  kTVMFFIDefRegionKindSimple = 2,
+  kTVMFFIDefRegionKindRecursive = 1,   /* the names up to 0.1.13 */
   kTVMFFIDefRegionKindNonRecursive = 2
 TVM_FFI_ENUM_END_(TVMFFIDefRegionKind);
 
