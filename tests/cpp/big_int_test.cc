@@ -21,7 +21,9 @@ using namespace tvm::ffi;
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
-BigInt Parse(const std::string& text) { return BigInt::FromString(text.data(), text.size()).value(); }
+BigInt Parse(const std::string& text) {
+  return BigInt::FromString(text.data(), text.size()).value();
+}
 
 size_t WordsOf(const BigInt& value) { return details::BigIntUnsafe::GetArrayView(value).size(); }
 
@@ -53,10 +55,10 @@ TEST(BigInt, text_round_trips_and_matches_known_values) {
             "1606938044258990275541962092341162602522202993782792835301376");
   EXPECT_EQ((BigInt(kMin) * BigInt(kMin)).ToString(), "85070591730234615865843651857942052864");
   EXPECT_EQ((-(BigInt(1) << BigInt(64))).ToString(), "-18446744073709551616");
-  for (const char* text : {"0", "7", "-7", "9223372036854775807", "9223372036854775808",
-                           "-9223372036854775808", "-9223372036854775809",
-                           "10000000000000000000", "100000000000000000000000000000000000000",
-                           "123456789012345678901234567890123456789012345678901234567890"}) {
+  for (const char* text :
+       {"0", "7", "-7", "9223372036854775807", "9223372036854775808", "-9223372036854775808",
+        "-9223372036854775809", "10000000000000000000", "100000000000000000000000000000000000000",
+        "123456789012345678901234567890123456789012345678901234567890"}) {
     EXPECT_EQ(Parse(text).ToString(), text);
   }
   EXPECT_EQ(Parse("+0007"), 7);

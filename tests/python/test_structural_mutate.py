@@ -248,3 +248,18 @@ def test_nothing_is_kept() -> None:
     del pair, made
     gc.collect()
     assert watch() is None
+
+
+def test_regions_of_the_testing_library() -> None:
+    make = tvm_ffi.get_global_func("testing.make_visit_region_graph")
+    seen: list[Any] = []
+
+    def note(value: Any, kind: DefRegionKind) -> None:
+        seen.append((value if isinstance(value, int) else type(value).__name__, int(kind)))
+
+    structural_walk(make(True), with_def_region_kind=(object, note), order="pre")
+    assert [kind for _, kind in seen] == [0, 2, 2, 1, 2, 0]
+    assert [value for value, _ in seen[2:]] == [1, 2, 3, 4]
+    seen.clear()
+    structural_walk(make(False), with_def_region_kind=(int, note))
+    assert seen == [(1, 2), (2, 1), (3, 0)]

@@ -109,7 +109,8 @@
 namespace tvm {
 namespace ffi {
 
-// The namespace was called `details` up to 0.1.14. Not an alias: sources of that time may reopen it.
+// The namespace was called `details` up to 0.1.14. Not an alias: sources of that time may reopen
+// it.
 namespace detail {}
 namespace details {
 using namespace detail;
