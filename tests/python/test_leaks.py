@@ -529,6 +529,7 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
     "is_dataclass": lambda: dataclasses.is_dataclass(Point),
     "list_global_func_names": tvm_ffi.registry.list_global_func_names,
     "make_unregistered_object": testing.make_unregistered_object,
+    "make_visit_region_graph": lambda: testing.make_visit_region_graph(True),
     "method": lambda: tvm_ffi.method(lambda self: 1),
     "object_repr": lambda: core.object_repr(tvm_ffi.Array([1, base()])),
     "py_class": lambda: fails(TypeError, define_bad_class),
