@@ -103,7 +103,9 @@ if not _is_config_mode():
     from .stream import StreamContext, get_raw_stream, use_raw_stream, use_torch_stream
     from .structural import (
         DefRegionKind,
+        InplaceMode,
         StructuralKey,
+        StructuralMutator,
         StructuralVisitor,
         VisitInterrupt,
         WalkOrder,
@@ -111,6 +113,9 @@ if not _is_config_mode():
         get_first_structural_mismatch,
         structural_equal,
         structural_hash,
+        structural_map,
+        structural_mutate,
+        structural_visit,
         structural_walk,
     )
 
@@ -127,6 +132,7 @@ if not _is_config_mode():
         "Device",
         "Dict",
         "Function",
+        "InplaceMode",
         "List",
         "Map",
         "Module",
@@ -135,6 +141,7 @@ if not _is_config_mode():
         "Shape",
         "StreamContext",
         "StructuralKey",
+        "StructuralMutator",
         "StructuralVisitor",
         "Tensor",
         "VisitInterrupt",
@@ -162,6 +169,9 @@ if not _is_config_mode():
         "structural",
         "structural_equal",
         "structural_hash",
+        "structural_map",
+        "structural_mutate",
+        "structural_visit",
         "structural_walk",
         "system_lib",
         "tying",

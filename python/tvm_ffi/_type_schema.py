@@ -92,6 +92,7 @@ _TYPE_SCHEMA_ORIGIN_CONVERTER: dict[str, str] = {
     "ffi.SmallStr": "str",
     "ffi.String": "str",
     "DataType": "dtype",
+    "ffi.BigInt": "int",
 }
 
 # (size, alignment, static type index) of a field; any other origin is a pointer to an object.
@@ -184,6 +185,8 @@ class TypeSchema:
         if not isinstance(name, str):
             raise TypeError(f"schema 'type' must be a str, got {type(name).__name__}")
         origin = _TYPE_SCHEMA_ORIGIN_CONVERTER.get(name, name)
+        if origin == "Callable":
+            obj = _with_flat_args(obj)
         if "args" not in obj:
             return TypeSchema(origin)
         args = obj["args"] if isinstance(obj["args"], (list, tuple)) else ()
@@ -370,6 +373,24 @@ def _parts(value: Any) -> Iterator[Any]:
         except Exception:
             pass
     return iter(())
+
+
+def _with_flat_args(obj: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a function with its result and parameters in one list.
+
+    Releases since 0.1.15 name the two groups; ``std::function`` had its parameters in a list inside
+    the list before.
+    """
+    groups = obj.get("named_args")
+    if isinstance(groups, dict):
+        result, params = groups.get("return"), groups.get("params")
+        if not isinstance(result, list) or len(result) != 1:
+            raise ValueError("Callable return group must contain exactly one type")
+        return {**obj, "args": [*result, *(params if isinstance(params, list) else ())]}
+    args = obj.get("args")
+    if isinstance(args, list) and len(args) == 2 and isinstance(args[1], list):
+        return {**obj, "args": [args[0], *args[1]]}
+    return obj
 
 
 def _checked_args(origin: str, args: Iterable[TypeSchema] | None) -> tuple[TypeSchema, ...] | None:

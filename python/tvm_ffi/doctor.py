@@ -190,15 +190,7 @@ def _client(path: str, loaded: bool, owner: str) -> dict[str, Any] | None:
         "loaded": loaded,
         "package": owner,
         "problem": problem,
-        "limits": _limits(path) if info["wants_mutation"] else "",
     }
-
-
-def _limits(path: str) -> str:
-    return (
-        f"{path} contains code that rewrites objects with the structural mutator of interface "
-        "0.1.14, which this runtime does not have: that part of it fails. Use an earlier release"
-    )
 
 
 def _installed_libraries() -> Iterator[tuple[str, str]]:
@@ -248,8 +240,6 @@ def report(libraries: list[str] | None = None) -> dict[str, Any]:
     for client in clients:
         if client["problem"]:
             (errors if client["loaded"] else warnings).append(client["problem"])
-        if client["limits"]:
-            warnings.append(client["limits"])
     return {
         "versions": {"interface": tvm_ffi.__version__, "tether": tvm_ffi.__tether_version__},
         "interpreter": _interpreter(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equality, hashes and walks by structure: what a value contains, not which object it is.
+"""Equality, hashes, walks and changes by structure: what a value contains, not which object it is.
 
 >>> import tvm_ffi
 >>> tvm_ffi.structural_equal([1, {"a": 2}], [1, {"a": 2}])
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DefRegionKind",
+    "InplaceMode",
     "StructuralKey",
+    "StructuralMutator",
     "StructuralVisitor",
     "VisitInterrupt",
     "WalkOrder",
@@ -31,6 +33,9 @@ __all__ = [
     "get_first_structural_mismatch",
     "structural_equal",
     "structural_hash",
+    "structural_map",
+    "structural_mutate",
+    "structural_visit",
     "structural_walk",
 ]
 
@@ -52,11 +57,22 @@ class WalkResult(IntEnum):
 
 
 class DefRegionKind(IntEnum):
-    """Whether the variables found here are being defined."""
+    """Whether the variables found here are being defined.
+
+    In a pattern all variables are; in a simple region those that are met directly, not those inside
+    them. Inside a pattern everything is pattern.
+    """
 
     NONE = core._abi.kTVMFFIDefRegionKindNone
-    DEF_RECURSIVE = core._abi.kTVMFFIDefRegionKindRecursive
-    DEF_NON_RECURSIVE = core._abi.kTVMFFIDefRegionKindNonRecursive
+    DEF_PATTERN = core._abi.kTVMFFIDefRegionKindPattern
+    DEF_SIMPLE = core._abi.kTVMFFIDefRegionKindSimple
+
+
+class InplaceMode(IntEnum):
+    """Whether a callback of `structural_mutate` may change the value itself."""
+
+    DISALLOW = 0
+    ALLOW = 1
 
 
 def structural_equal(
@@ -146,6 +162,10 @@ class StructuralVisitor(core.Object):
         """Walk a part of the value being visited."""
         return _ffi_api.StructuralVisitorVisit(self, value)
 
+    def default_visit(self, value: Any) -> VisitInterrupt | None:
+        """Walk the parts of a value."""
+        return _ffi_api.StructuralVisitorDefaultVisit(self, value)
+
     def def_region_kind(self) -> DefRegionKind:
         """Return whether variables are being defined here."""
         return DefRegionKind(_ffi_api.StructuralVisitorDefRegionKind(self))
@@ -153,6 +173,35 @@ class StructuralVisitor(core.Object):
     def with_def_region_kind(self, kind: DefRegionKind, callback: Callable[[], Any]) -> Any:
         """Call `callback` while `kind` is the current kind, and return its result."""
         return _ffi_api.StructuralVisitorWithDefRegionKind(self, int(kind), callback)
+
+
+@register_object("ffi.StructuralMutator")
+class StructuralMutator(core.Object):
+    """The mutation that calls a callback or a ``__s_mutate__`` hook, which mutates parts by it."""
+
+    def mutate(self, value: Any) -> Any:
+        """Return what a part of the value becomes."""
+        return _ffi_api.StructuralMutatorMutate(self, value)
+
+    def default_mutate(self, value: Any) -> Any:
+        """Return the value with its parts mutated."""
+        return _ffi_api.StructuralMutatorDefaultMutate(self, value)
+
+    def var_remap_get(self, var: Any) -> Any:
+        """Return what was recorded for a variable, or None."""
+        return _ffi_api.StructuralMutatorVarRemapGet(self, var)
+
+    def var_remap_set(self, var: Any, mapped: Any) -> None:
+        """Record what a variable becomes from here on."""
+        _ffi_api.StructuralMutatorVarRemapSet(self, var, mapped)
+
+    def def_region_kind(self) -> DefRegionKind:
+        """Return whether variables are being defined here."""
+        return DefRegionKind(_ffi_api.StructuralMutatorDefRegionKind(self))
+
+    def with_def_region_kind(self, kind: DefRegionKind, callback: Callable[[], Any]) -> Any:
+        """Call `callback` while `kind` is the current kind, and return its result."""
+        return _ffi_api.StructuralMutatorWithDefRegionKind(self, int(kind), callback)
 
 
 # ---- walks --------------------------------------------------------------------------------------
@@ -164,9 +213,9 @@ def structural_walk(
     root: Any,
     callbacks: Any = (),
     with_def_region_kind: Any = (),
-    order: str | WalkOrder = "pre",
+    order: str | WalkOrder = "post",
 ) -> VisitInterrupt | None:
-    """Call callbacks for a value and everything in it.
+    """Call callbacks for a value and everything in it; of maps the values, not the keys.
 
     `callbacks` is a callable for every value, a pair ``(type, callback)``, a pair of several types
     ``((type, ...), callback)``, or a sequence of pairs, of which the first that fits is called.
@@ -179,12 +228,92 @@ def structural_walk(
     >>> seen
     [1, 2]
     """
+    chosen = _order_of("walk", order)
+    plain = _callback_entries("structural_walk", callbacks)
+    with_kind = _entries_with_kind("structural_walk", with_def_region_kind)
+    return _ffi_api.StructuralWalk(root, plain, with_kind, chosen)
+
+
+def structural_visit(root: Any, callbacks: Any = ()) -> VisitInterrupt | None:
+    """Visit a value by callbacks ``(value, visitor)``, which own the descent.
+
+    A callback that does not visit the parts of its value leaves them out. The parts of a value that
+    no callback takes are visited. The forms of `callbacks` are those of `structural_walk`.
+
+    >>> import tvm_ffi
+    >>> seen = []
+    >>> tvm_ffi.structural_visit([1, [2, "x"]], (int, lambda value, visitor: seen.append(value)))
+    >>> seen
+    [1, 2]
+    """
+    return _ffi_api.StructuralVisit(root, _callback_entries("structural_visit", callbacks))
+
+
+def structural_map(
+    root: Any,
+    callbacks: Any = (),
+    with_def_region_kind: Any = (),
+    order: str | WalkOrder = "post",
+) -> Any:
+    """Return a value with its parts replaced by what callbacks make of them.
+
+    In post-order a callback sees a value whose parts are replaced already; in pre-order it comes
+    first, and the parts of its result are next. A callback that returns None replaces by None.
+    What does not change is shared. The forms of `callbacks` are those of `structural_walk`. A root
+    that is given as ``root._move()`` may be changed in place.
+
+    >>> import tvm_ffi
+    >>> tvm_ffi.structural_map([1, [2, "x"]], (int, lambda value: value + 1))
+    (2, (3, "x"))
+    """
+    chosen = _order_of("map", order)
+    plain = _callback_entries("structural_map", callbacks)
+    with_kind = _entries_with_kind("structural_map", with_def_region_kind)
+    return _ffi_api.StructuralMap(root, plain, with_kind, chosen)
+
+
+def structural_mutate(root: Any, callbacks: Any = ()) -> Any:
+    """Return a value as callbacks ``(value, mutator)`` rebuild it, which own the descent.
+
+    A callback may take a third argument, an `InplaceMode` as an int. The parts of a value that no
+    callback takes are mutated. The forms of `callbacks` are those of `structural_walk`. A root that
+    is given as ``root._move()`` may be changed in place.
+
+    >>> import tvm_ffi
+    >>> tvm_ffi.structural_mutate([1, [2, "x"]], (int, lambda value, mutator: -value))
+    (-1, (-2, "x"))
+    """
+    entries = _callback_entries("structural_mutate", callbacks)
+    return _ffi_api.StructuralMutate(root, [(i, f, _takes_mode(f)) for i, f in entries])
+
+
+def _order_of(what: str, order: str | WalkOrder) -> int:
     chosen = _ORDERS.get(order, order) if isinstance(order, str) else order
     if not isinstance(chosen, WalkOrder):
-        raise ValueError(f"Unknown structural walk order: {order!r}")
-    plain = _callback_entries(callbacks)
-    with_kind = [(index, _with_kind(f)) for index, f in _callback_entries(with_def_region_kind)]
-    return _ffi_api.StructuralWalk(root, plain, with_kind, int(chosen))
+        raise ValueError(f"Unknown structural {what} order: {order!r}")
+    return int(chosen)
+
+
+def _takes_mode(callback: Any) -> bool:
+    import inspect  # slow to import
+
+    try:
+        signature = inspect.signature(callback)
+    except (TypeError, ValueError):
+        return False
+    for count in (2, 3):
+        try:
+            signature.bind(*range(count))
+        except TypeError:
+            continue
+        return count == 3
+    raise TypeError(
+        "structural_mutate callback must accept (value, mutator) or (value, mutator, inplace_mode)"
+    )
+
+
+def _entries_with_kind(name: str, callbacks: Any) -> list[tuple[int, Any]]:
+    return [(index, _with_kind(f)) for index, f in _callback_entries(name, callbacks)]
 
 
 def _with_kind(callback: Callable[[Any, DefRegionKind], Any]) -> Callable[[Any, int], Any]:
@@ -194,23 +323,21 @@ def _with_kind(callback: Callable[[Any, DefRegionKind], Any]) -> Callable[[Any, 
     return call
 
 
-def _callback_entries(callbacks: Any) -> list[tuple[int, Any]]:
+def _callback_entries(name: str, callbacks: Any) -> list[tuple[int, Any]]:
     if callable(callbacks):
         return [(-1, callbacks)]
     if _is_entry(callbacks):
-        return _entries_of(callbacks)
+        return _entries_of(name, callbacks)
     if isinstance(callbacks, (str, bytes)) or not hasattr(type(callbacks), "__getitem__"):
         raise TypeError(
-            "structural_walk callbacks must be callbacks, (type, callback) entries, "
+            f"{name} callbacks must be callbacks, (type, callback) entries, "
             "((type1, type2, ...), callback) entries, or sequences of tuple entries"
         )
     entries = []
     for item in callbacks:
         if not _is_entry(item):
-            raise TypeError(
-                "structural_walk callbacks within a sequence must be (type, callback) tuples"
-            )
-        entries += _entries_of(item)
+            raise TypeError(f"{name} callbacks within a sequence must be (type, callback) tuples")
+        entries += _entries_of(name, item)
     return entries
 
 
@@ -219,10 +346,10 @@ def _is_entry(item: Any) -> bool:
     return isinstance(item, tuple) and len(item) == 2 and callable(item[1])
 
 
-def _entries_of(item: tuple[Any, Any]) -> list[tuple[int, Any]]:
+def _entries_of(name: str, item: tuple[Any, Any]) -> list[tuple[int, Any]]:
     accepted, callback = item
     kinds: Sequence[Any] = accepted if isinstance(accepted, tuple) else (accepted,)
-    return [(index, callback) for kind in kinds for index in _type_indices(kind)]
+    return [(index, callback) for kind in kinds for index in _type_indices(name, kind)]
 
 
 # Short text is stored inside the value and has a type index of its own.
@@ -232,22 +359,21 @@ _SMALL = {
 }
 
 
-def _type_indices(kind: Any) -> list[int]:
+def _type_indices(name: str, kind: Any) -> list[int]:
     if kind is object:
         return [-1]
     try:
         schema = core.TypeSchema.from_annotation(kind)
     except TypeError as error:
         raise TypeError(
-            "structural_walk callback type must be a supported builtin, typing.Any/object, "
+            f"{name} callback type must be a supported builtin, typing.Any/object, "
             "or an FFI-registered object class"
         ) from error
     if schema.origin == "Any":
         return [-1]
     if schema.origin_type_index < 0:
         raise TypeError(
-            "structural_walk callback type_index is negative, which has no values of its own: "
-            f"{schema!r}"
+            f"{name} callback type_index is negative, which has no values of its own: {schema!r}"
         )
     index = schema.origin_type_index
     return [index, _SMALL[index]] if index in _SMALL else [index]

@@ -61,9 +61,10 @@ bool IsExcluded(const Frame& frame) {
                                    "TVMFFIErrorSetRaisedFromCStr", "__libc_", "ffi_call_"})) {
     return true;
   }
-  for (const char* part : {"include/tvm/ffi/error.h", "include/tvm/ffi/function_details.h",
-                           "include/tvm/ffi/function.h", "include/tvm/ffi/any.h",
-                           "include/tvm/ffi/reflection/", "include/c++/"}) {
+  for (const char* part :
+       {"include/tvm/ffi/error.h", "include/tvm/ffi/function_detail.h",
+        "include/tvm/ffi/function_details.h", "include/tvm/ffi/function.h", "include/tvm/ffi/any.h",
+        "include/tvm/ffi/reflection/", "include/c++/"}) {
     if (frame.file.find(part) != std::string::npos) return true;
   }
   return frame.file.empty() &&

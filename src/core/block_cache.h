@@ -12,7 +12,7 @@
 #ifndef TETHER_CORE_BLOCK_CACHE_H_
 #define TETHER_CORE_BLOCK_CACHE_H_
 
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -279,6 +279,10 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("ffi.ListEraseRange", [](List<Any> list, int64_t start,
                                     int64_t stop) { list.GetListObj()->erase(start, stop); })
       .def("ffi.ListReplaceSlice", ReplaceSlice)
+      .def("ffi.ListReserve",
+           [](List<Any> list, int64_t capacity) {
+             tether::ListOps::Reserve(list.GetListObj(), capacity);
+           })
       .def("ffi.ListReverse", [](List<Any> list) { list.GetListObj()->Reverse(); })
       .def("ffi.ListClear", [](List<Any> list) { list.clear(); });
 

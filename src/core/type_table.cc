@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "any_hooks.h"
 #include "library_load.h"
 #include "loaded_runtimes.h"
 #include "type_table.h"
@@ -206,7 +207,9 @@ class TypeTable {
                                 << "` for invalid type index " << type_index;
     }
     Any owned;
-    if (type_index != TypeIndex::kTVMFFINone) owned = AnyView::CopyFromTVMFFIAny(*value);
+    if (type_index != TypeIndex::kTVMFFINone) {
+      owned = tether::WithoutRawPointer(ToStringView(*name), AnyView::CopyFromTVMFFIAny(*value));
+    }
     std::lock_guard<std::mutex> lock(mutex_);
     AttrColumn* attr = EnsureColumn(ToStringView(*name));
     if (type_index == TypeIndex::kTVMFFINone) return;
@@ -268,7 +271,8 @@ class TypeTable {
                                       K::kTVMFFIByteArrayPtr,
                                       K::kTVMFFIObjectRValueRef,
                                       K::kTVMFFISmallStr,
-                                      K::kTVMFFISmallBytes};
+                                      K::kTVMFFISmallBytes,
+                                      K::kTVMFFIUnchanged};
     int32_t index = TypeIndex::kTVMFFINone;
     for (const char* key : kValueKeys) Add(key, index++, 0, 0, false, nullptr);
 
@@ -278,14 +282,31 @@ class TypeTable {
         K::kTVMFFIModule, K::kTVMFFIOpaquePyObject, K::kTVMFFIList,  K::kTVMFFIDict};
     index = TypeIndex::kTVMFFIStr;
     for (const char* key : kObjectKeys) Add(key, index++, 1, 0, false, root);
+    Add(K::kTVMFFIBigInt, TypeIndex::kTVMFFIBigInt, 1, 0, false, root);
 
     // Clients cache the column pointer on first use, even a null one: the columns they ask for must
     // exist now.
     namespace attr = reflection::type_attr;
-    for (const char* name :
-         {attr::kNew, attr::kInit, attr::kConvert, attr::kShallowCopy, attr::kRepr, attr::kHash,
-          attr::kEq, attr::kCompare, attr::kAnyHash, attr::kAnyEqual, attr::kSHash, attr::kSEqual,
-          attr::kStructuralVisit, "__data_to_json__", "__data_from_json__", "__ffi_enum__"}) {
+    const char* const kColumns[] = {attr::kNew,
+                                    attr::kInit,
+                                    attr::kConvert,
+                                    attr::kShallowCopy,
+                                    attr::kTypeFinal,
+                                    attr::kRepr,
+                                    attr::kHash,
+                                    attr::kEq,
+                                    attr::kCompare,
+                                    attr::kAnyHash,
+                                    attr::kAnyEqual,
+                                    attr::kSHash,
+                                    attr::kSEqual,
+                                    attr::kStructuralVisit,
+                                    attr::kStructuralMutate,
+                                    attr::kStructuralMaybeInplaceMutate,
+                                    attr::kDataToJson,
+                                    attr::kDataFromJson,
+                                    attr::kEnumState};
+    for (const char* name : kColumns) {
       EnsureColumn(name);
     }
   }

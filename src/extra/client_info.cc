@@ -21,6 +21,7 @@
 #include <unistd.h>
 #endif
 
+#include "core/any_hooks.h"
 #include "core/loaded_runtimes.h"
 
 namespace tvm {
@@ -228,7 +229,6 @@ class ClientReader {
     for (const Fact& fact : kSince) {
       if (info_.at_least.empty() && HasText(fact.text)) info_.at_least = fact.since;
     }
-    info_.wants_mutation = HasText("__s_maybe_inplace_mutate__");
     // Only 0.1.13 allocated through the registry; our own headers do, but leave a note.
     if (info_.Imports("TVMFFIGetCustomAllocator")) {
       info_.at_least = info_.at_most = "0.1.13";
@@ -336,7 +336,6 @@ Map<String, Any> ToMap(const ClientInfo& info) {
   result.Set("at_least", info.at_least);
   result.Set("at_most", info.at_most);
   result.Set("by_note", info.note.has_value());
-  result.Set("wants_mutation", info.wants_mutation);
   return result;
 }
 
@@ -411,7 +410,24 @@ void CheckClient([[maybe_unused]] const std::string& path) {
 #endif
 }
 
+namespace {
+
+// Everything that can be told to be of a last release is older than 0.1.15.
+bool IsBuiltBeforeNewHooks([[maybe_unused]] const void* code) {
+#ifdef __ELF__
+  Dl_info place;
+  if (dladdr(code, &place) == 0 || place.dli_fname == nullptr) return false;
+  std::optional<ClientInfo> info = ReadClientInfo(place.dli_fname, true);
+  return info.has_value() && !info->note.has_value() && !info->at_most.empty();
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
 TVM_FFI_STATIC_INIT_BLOCK() {
+  is_old_code.store(&IsBuiltBeforeNewHooks, std::memory_order_release);
   reflection::GlobalDef()
       .def("ffi.tether.ClientInfo",
            [](const String& path) -> Any {

@@ -32,8 +32,6 @@ struct ClientInfo {
   // The first and the last release whose headers can have produced it; empty if unknown.
   std::string at_least;
   std::string at_most;
-  // It contains code that rewrites objects through type attributes of 0.1.14 that we do not have.
-  bool wants_mutation = false;
 
   bool Imports(const char* name) const;
   // Whether it uses a runtime at all.

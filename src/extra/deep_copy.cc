@@ -33,6 +33,7 @@ bool IsLeaf(const Any& value) {
     case kTVMFFIStr:
     case kTVMFFIBytes:
     case kTVMFFIShape:
+    case kTVMFFIBigInt:
       return true;
     default:
       return value.type_index() < kTVMFFIStaticObjectBegin || value.as<EnumObj>() != nullptr;

@@ -117,7 +117,7 @@ TVMFFIObjectHandle LookupForImporter(ModuleObj* module, const String& name) {
   auto it = cache->find(name);
   if (it != cache->end()) return details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef((*it).second);
   cache->Set(name, *found);
-  return details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(found);
+  return details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(*found);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 // equal: any difference found anywhere ends the whole comparison, so assuming equality can never
 // hide one. The exception is a user hook, which may continue after one of its questions was
 // answered "different"; then everything assumed since that question is forgotten.
+#include <tvm/ffi/big_int.h>
 #include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/extra/dataclass.h>
 #include <tvm/ffi/reflection/registry.h>
@@ -42,6 +43,10 @@ bool IsStringIndex(int32_t type_index) {
 
 bool IsBytesIndex(int32_t type_index) {
   return type_index == kTVMFFIBytes || type_index == kTVMFFISmallBytes;
+}
+
+bool IsIntegerIndex(int32_t type_index) {
+  return type_index == kTVMFFIInt || type_index == kTVMFFIBigInt;
 }
 
 TVMFFIByteArray ContentOf(const Any& value) {
@@ -160,6 +165,10 @@ class CompareWalk {
     } else if ((IsStringIndex(index) && IsStringIndex(rhs.type_index())) ||
                (IsBytesIndex(index) && IsBytesIndex(rhs.type_index()))) {
       *result = CompareContent(lhs, rhs);
+    } else if (IsIntegerIndex(index) && IsIntegerIndex(rhs.type_index()) &&
+               (index == kTVMFFIBigInt || rhs.type_index() == kTVMFFIBigInt)) {
+      BigInt left = lhs.cast<BigInt>(), right = rhs.cast<BigInt>();
+      *result = left == right ? 0 : (left < right ? -1 : 1);
     } else if (index != rhs.type_index()) {
       *result = 1;
       if (!equality_only_) ThrowDifferentTypes(index, rhs.type_index());

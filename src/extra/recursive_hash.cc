@@ -62,6 +62,11 @@ bool HashLeaf(const Any& value, uint64_t* hash) {
       *hash = StableHashCombine(cell.type_index, StableHashBytes(bytes->data, bytes->size));
       return true;
     }
+    case kTVMFFIBigInt: {
+      TVMFFIByteArray words = TVMFFIBigIntGetContentByteArray(&cell);
+      *hash = StableHashCombine(kTVMFFIBigInt, StableHashBytes(words.data, words.size));
+      return true;
+    }
     case kTVMFFIShape: {
       const auto* shape = value.as<ShapeObj>();
       *hash = StableHashCombine(TypeKeyHashOf(shape), shape->size);

@@ -89,11 +89,6 @@ void RegisterConversions() {
 }  // namespace
 
 TVM_FFI_STATIC_INIT_BLOCK() {
-  for (const char* name :
-       {type_attr::kNew, type_attr::kInit, type_attr::kShallowCopy, type_attr::kConvert,
-        type_attr::kRepr, type_attr::kDataToJson, type_attr::kDataFromJson}) {
-    EnsureTypeAttrColumn(name);
-  }
   RegisterConversions();
   RegisterAccessPath();
   RegisterEnums();

@@ -33,6 +33,13 @@ inline const Any& AnyOf(const TVMFFIAny& cell) {
   return reinterpret_cast<const Any&>(cell);
 }
 
+/*! \brief The hash of an integer outside int64: by value, as a map key has it. */
+inline uint64_t HashBigInt(const TVMFFIAny& cell) {
+  TVMFFIByteArray words = TVMFFIBigIntGetContentByteArray(&cell);
+  return details::StableHashCombine(static_cast<uint64_t>(kTVMFFIBigInt),
+                                    details::StableHashBytes(words.data, words.size));
+}
+
 /*! \brief How objects of a type compare; throws if the type does not say. */
 inline TVMFFISEqHashKind RequireStructuralKind(const TVMFFITypeInfo* type) {
   if (type->metadata == nullptr) {
@@ -86,10 +93,10 @@ inline TVMFFIDefRegionKind RegionAskedByHook(int kind, TVMFFIDefRegionKind curre
   switch (kind) {
     case kTVMFFIDefRegionKindNone:
       return current;
-    case kTVMFFIDefRegionKindRecursive:
-      return kTVMFFIDefRegionKindRecursive;
-    case kTVMFFIDefRegionKindNonRecursive:
-      return kTVMFFIDefRegionKindNonRecursive;
+    case kTVMFFIDefRegionKindPattern:
+      return kTVMFFIDefRegionKindPattern;
+    case kTVMFFIDefRegionKindSimple:
+      return current == kTVMFFIDefRegionKindPattern ? current : kTVMFFIDefRegionKindSimple;
     default:
       TVM_FFI_THROW(ValueError) << "the def region kind of a callback is 0, 1 or 2, got " << kind;
   }

@@ -149,6 +149,7 @@ class StructuralComparer {
     switch (left.type_index) {
       case kTVMFFIStr:
       case kTVMFFIBytes:
+      case kTVMFFIBigInt:
         return OutcomeOf(AnyEqual()(AnyOf(left), AnyOf(right)));
       case kTVMFFIShape:
         return OutcomeOf(
@@ -239,7 +240,7 @@ class StructuralComparer {
   // Other keys may be bound to others, and looking them up may call their `__any_equal__`.
   static bool IsLeafKey(int32_t type_index) {
     return type_index < kTVMFFIStaticObjectBegin || type_index == kTVMFFIStr ||
-           type_index == kTVMFFIBytes;
+           type_index == kTVMFFIBytes || type_index == kTVMFFIBigInt;
   }
 
   // Compares two nodes that are still undecided. Open: a frame was pushed, and *next are the parts

@@ -135,6 +135,9 @@ class StructuralHasher {
       case kTVMFFIBytes:
         *hash = AnyHash()(AnyOf(cell));
         return true;
+      case kTVMFFIBigInt:
+        *hash = HashBigInt(cell);
+        return true;
       case kTVMFFIShape:
         *hash = HashShape(*TVMFFIShapeGetCellPtr(cell.v_obj));
         return true;
@@ -314,6 +317,10 @@ class StructuralHasher {
     if (type_index < kTVMFFIStaticObjectBegin || type_index == kTVMFFIStr ||
         type_index == kTVMFFIBytes) {
       *hash = AnyHash()(key);
+      return true;
+    }
+    if (type_index == kTVMFFIBigInt) {
+      *hash = HashBigInt(CellOf(key));
       return true;
     }
     const uint64_t* known = done_.Find(ObjectOf(key));

@@ -23,16 +23,19 @@ using CallbackList = Array<Tuple<int32_t, Function>>;
 
 VisitResult GoOn() { return Optional<VisitInterrupt>(std::nullopt); }
 
-// `__s_visit__` of all containers. Works on a copy, because the visitor may change a List or a
-// Dict.
-TVMFFIAny VisitContainer(StructuralVisitorObj* visitor, AnyView value) noexcept {
+// `__s_visit__` of all containers; of maps the values only. Works on a copy, because the visitor
+// may change a List or a Dict.
+VisitResult VisitContainer(StructuralVisitorObj* visitor, AnyView value) {
   std::vector<Child> parts;
-  AppendChildren(value.as<Object>(), 0, &parts);
-  for (const Child& part : parts) {
-    TVM_FFI_S_VISIT_MAYBE_EARLY_RETURN(visitor->VisitExpected(part.value));
+  const auto* container = value.as<Object>();
+  AppendChildren(container, 0, &parts);
+  const size_t step = KindOfNode(container->type_index()) == NodeKind::kMapping ? 2 : 1;
+  for (size_t i = step - 1; i < parts.size(); i += step) {
+    TVM_FFI_S_VISIT_MAYBE_EARLY_RETURN(visitor->VisitExpected(parts[i].value));
   }
-  return details::ExpectedUnsafe::MoveToTVMFFIAny(GoOn());
+  return GoOn();
 }
+const FStructuralVisit kVisitContainer = FStructuralVisit::FromNative<&VisitContainer>();
 
 struct WalkFrame {
   TVMFFIDefRegionKind region;        // the region the node was met in
@@ -104,14 +107,12 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
     AnyView hook = hooks[value.type_index()];
     if (hook == nullptr) return false;
     // Containers are descended into here, which does the same without recursion.
-    return hook.type_index() != kTVMFFIOpaquePtr ||
-           hook.cast<void*>() != reinterpret_cast<void*>(&VisitContainer);
+    return hook.type_index() != kTVMFFIOpaquePtr || !hook.same_as(AnyView(kVisitContainer));
   }
 
   VisitResult Descend(Any value, TVMFFIDefRegionKind region) {
     const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(value.type_index());
-    TVMFFISEqHashKind kind = info->metadata == nullptr ? kTVMFFISEqHashKindUnsupported
-                                                       : info->metadata->structural_eq_hash_kind;
+    TVMFFISEqHashKind kind = StructuralKindOf(info);
     try {
       Push(value, kTVMFFIFieldFlagBitMaskSEqHashIgnore, {region, InnerDefRegion(kind, region)});
       CheckNotCyclic();
@@ -126,6 +127,7 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
   VisitResult Advance() {
     Frame& top = frames_.back();
     if (top.next < top.last) {
+      if (top.kind == NodeKind::kMapping) ++top.next;  // past the key
       Child& child = children_[top.next++];
       TVMFFIDefRegionKind inherited = top.data.inner_region;
       return Enter(std::move(child.value),
@@ -174,6 +176,35 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
   CircleWatch circle_watch_;
 };
 
+// The engine behind ffi.StructuralVisit: the first callback for the type of a value owns the
+// descent.
+class VisitCallbacksObj : public StructuralVisitorObj {
+ public:
+  explicit VisitCallbacksObj(CallbackList callbacks)
+      : StructuralVisitorObj(&kVTable), callbacks_(std::move(callbacks)) {}
+
+ private:
+  static TVMFFIAny VisitImpl(StructuralVisitorObj* visitor, AnyView value) noexcept {
+    auto* self = static_cast<VisitCallbacksObj*>(visitor);
+    VisitResult result = IsStackLow() ? VisitResult(Error("ValueError", kHooksUsedUpStack, ""))
+                                      : self->Dispatch(value);
+    AddErrorContext(result, value);
+    return details::ExpectedUnsafe::MoveToTVMFFIAny(std::move(result));
+  }
+  static constexpr StructuralVisitorVTable kVTable{&VisitCallbacksObj::VisitImpl};
+
+  VisitResult Dispatch(AnyView value) noexcept {
+    for (const auto& entry : callbacks_) {
+      if (!details::RuntimeTypeIndexMatch(value.type_index(), entry.get<0>())) continue;
+      return entry.get<1>().CallExpected<Optional<VisitInterrupt>>(
+          value, static_cast<const StructuralVisitorObj*>(this));
+    }
+    return DefaultVisitExpected(value);
+  }
+
+  CallbackList callbacks_;
+};
+
 Optional<VisitInterrupt> StructuralWalkWithCallbacks(const Any& root, const CallbackList& callbacks,
                                                      const CallbackList& callbacks_with_kind,
                                                      int32_t order) {
@@ -184,8 +215,8 @@ Optional<VisitInterrupt> StructuralWalkWithCallbacks(const Any& root, const Call
 
 template <typename ContainerObj>
 void RegisterContainerVisit() {
-  reflection::TypeAttrDef<ContainerObj>().attr(reflection::type_attr::kStructuralVisit,
-                                               reinterpret_cast<void*>(&VisitContainer));
+  reflection::TypeAttrDef<ContainerObj>().template native_fn_attr<&VisitContainer>(
+      type_attr::kStructuralVisit);
 }
 
 }  // namespace
@@ -193,7 +224,6 @@ void RegisterContainerVisit() {
 
 TVM_FFI_STATIC_INIT_BLOCK() {
   namespace refl = reflection;
-  refl::EnsureTypeAttrColumn(refl::type_attr::kStructuralVisit);
   tether::RegisterContainerVisit<ArrayObj>();
   tether::RegisterContainerVisit<ListObj>();
   tether::RegisterContainerVisit<MapObj>();
@@ -214,6 +244,15 @@ TVM_FFI_STATIC_INIT_BLOCK() {
            [](const StructuralVisitor& visitor, int32_t kind, const Function& callback) {
              return visitor->WithDefRegionKind(static_cast<TVMFFIDefRegionKind>(kind),
                                                [&] { return callback(); });
+           })
+      .def("ffi.StructuralVisitorDefaultVisit",
+           [](const StructuralVisitor& visitor, const Any& value) {
+             return visitor->DefaultVisitExpected(value).value();
+           })
+      .def("ffi.StructuralVisit",
+           [](const Any& root, tether::CallbackList callbacks) {
+             auto visit = make_object<tether::VisitCallbacksObj>(std::move(callbacks));
+             return visit->Visit(root);
            })
       .def("ffi.StructuralWalk", tether::StructuralWalkWithCallbacks);
 }

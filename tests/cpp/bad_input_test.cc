@@ -621,7 +621,7 @@ std::vector<BadInput> Containers() {
        [] {
          Array<int>({1, 2})[-1];
        }},
-      {"NullArray", "IndexError", "cannot index a null array",
+      {"NullArray", "InternalError", "Check not null: data_.get() ",
        [] { Array<int>(ObjectPtr<ArrayObj>(nullptr))[0]; }},
       {"ArrayFunctionIndex", "IndexError", "Index 5 out of bounds 1",
        [] { CallGlobal("ffi.ArrayGetItem", Array<int>{1}, 5); }},

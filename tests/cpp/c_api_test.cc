@@ -95,7 +95,7 @@ static_assert(sizeof(TVMFFITypeIndex) == 4 && sizeof(TVMFFISEqHashKind) == 4);
 static_assert(kTVMFFIAny == -1 && kTVMFFINone == 0 && kTVMFFISmallBytes == 12);
 static_assert(kTVMFFIStaticObjectBegin == 64 && kTVMFFIObject == 64 && kTVMFFIStr == 65);
 static_assert(kTVMFFIOpaquePyObject == 74 && kTVMFFIList == 75 && kTVMFFIDict == 76);
-static_assert(kTVMFFIVisitInterrupt == 77 && kTVMFFIStaticObjectEnd == 78);
+static_assert(kTVMFFIVisitInterrupt == 77 && kTVMFFIStaticObjectEnd == 79);
 static_assert(kTVMFFIDynObjectBegin == 128);
 static_assert(kTVMFFIObjectDeleterFlagBitMaskStrong == 1 &&
               kTVMFFIObjectDeleterFlagBitMaskWeak == 2);

@@ -145,7 +145,8 @@ TEST(ExpectedTraits, ReadBackStrictlyOrWithConversion) {
 
 TEST(ExpectedUnsafe, MovesCells) {
   Expected<Box> e = Box(1);
-  EXPECT_EQ(details::ExpectedUnsafe::GetData(e).cast<Box>()->value, 1);
+  // Of an Expected that is not const, the data may be moved out.
+  EXPECT_EQ(details::ExpectedUnsafe::GetData(std::as_const(e)).cast<Box>()->value, 1);
   EXPECT_EQ((details::ExpectedUnsafe::ValueAs<ObjectRef>(e).use_count()), 2);
   TVMFFIAny raw = details::ExpectedUnsafe::MoveToTVMFFIAny(std::move(e));
   EXPECT_EQ(raw.type_index, BoxObj::RuntimeTypeIndex());
@@ -205,6 +206,61 @@ TEST(CallExpected, MismatchedResultIsATypeError) {
   EXPECT_EQ(returns_error.CallExpected<void>().error().kind(), "KeyError");
   EXPECT_EQ(returns_error.CallExpected<int>().error().kind(), "KeyError");
   EXPECT_TRUE(returns_error.CallExpected().is_err());
+}
+
+TEST(Expected, ConvertsValuesAndOtherExpecteds) {
+  auto text = []() -> Expected<String> { return "from a literal"; };
+  EXPECT_EQ(text().value(), "from a literal");
+  Expected<int> number = 3;
+  Expected<Any> any = number;
+  EXPECT_EQ(any.value().cast<int>(), 3);
+  EXPECT_EQ(Expected<double>(number).value(), 3.0);
+  Expected<int> failed = Error("KeyError", "missing", "");
+  EXPECT_EQ(Expected<double>(failed).error().kind(), "KeyError");
+  EXPECT_TRUE(Expected<Any>(failed).error().same_as(failed.error()));
+  static_assert(type_subsumes_v<Expected<Any>, Expected<int>> &&
+                !type_subsumes_v<Expected<int>, Expected<Any>>);
+  static_assert(!std::is_convertible_v<Expected<void>, Expected<int>>);
+  static_assert(std::is_nothrow_move_constructible_v<Expected<Box>> &&
+                std::is_nothrow_move_constructible_v<Unexpected<Error>>);
+}
+
+TEST(Expected, ReadsTheValueAsAnotherType) {
+  Expected<Any> any = Any(Box(1));
+  EXPECT_EQ(any.as_or_error<Box>().value()->value, 1);
+  Error mismatch = any.as_or_error<String>().error();
+  EXPECT_EQ(mismatch.kind() + ": " + mismatch.message(),
+            "TypeError: Cannot treat type `" + any.value().GetTypeKey() + "` as type `str`");
+  EXPECT_EQ(mismatch.backtrace(), "");
+  EXPECT_TRUE(std::move(any).as_or_error<String>().is_err());
+  EXPECT_EQ(any.value().cast<Box>()->value, 1);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(std::move(any).as_or_error<Box>().value()->value, 1);
+  Expected<Any> failed = Error("KeyError", "missing", "");
+  EXPECT_TRUE(failed.as_or_error<int>().error().same_as(failed.error()));
+}
+
+Expected<int> Checked(int value) {
+  TVM_FFI_RET_CHECK(value != 0, ValueError) << "zero is " << std::hex << 255;
+  if (value == 1)
+    TVM_FFI_RET_CHECK_LT(value, 1, IndexError) << "one";
+  else
+    TVM_FFI_RET_ICHECK_NE(value, 2) << std::endl;
+  return value;
+}
+
+TEST(Expected, ChecksReturnTheirError) {
+  auto text = [](const Error& error) { return error.kind() + ": " + error.message(); };
+  EXPECT_EQ(Checked(3).value(), 3);
+  Error zero = Checked(0).error();
+  EXPECT_EQ(text(zero), "ValueError: Check failed: (value != 0) is false: zero is ff");
+  EXPECT_EQ(zero.backtrace().substr(0, 8), "  File \"");
+  EXPECT_EQ(zero.backtrace().find('\n'), zero.backtrace().size() - 1);
+  EXPECT_EQ(text(Checked(1).error()), "IndexError: Check failed: value < 1 (1 vs. 1) : one");
+  EXPECT_EQ(text(Checked(2).error()), "InternalError: Check failed: value != 2 (2 vs. 2) : \n");
+  auto nothing = []() -> Expected<void> { return TVM_FFI_UNEXPECTED(TypeError) << "no"; };
+  EXPECT_EQ(text(nothing().error()), "TypeError: no");
+  auto unexpected = []() -> Unexpected<Error> { return TVM_FFI_UNEXPECTED(TypeError) << "un"; };
+  EXPECT_EQ(text(unexpected().error()), "TypeError: un");
 }
 
 }  // namespace

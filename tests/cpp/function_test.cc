@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// function.h and function_details.h: making, calling, naming and exporting functions.
+// function.h and function_detail.h: making, calling, naming and exporting functions.
 #include <gtest/gtest.h>
 #include <pthread.h>
 

@@ -2,6 +2,7 @@
 //
 // optional.h: the four representations and what they share.
 #include <gtest/gtest.h>
+#include <tvm/ffi/cast.h>
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
@@ -26,7 +27,8 @@ static_assert(sizeof(Optional<Arc<BoxObj>>) == 8 && sizeof(Optional<Array<int>>)
 static_assert(sizeof(Optional<int>) == 16 && sizeof(Optional<String>) == 16);
 static_assert(sizeof(Optional<Optional<Box>>) == 16 && sizeof(Optional<Optional<int>>) == 16);
 static_assert(sizeof(Optional<DLTensor*>) == sizeof(std::optional<DLTensor*>));
-static_assert(std::is_base_of_v<ObjectRef, Optional<Box>>);
+static_assert(!std::is_base_of_v<ObjectRef, Optional<Box>> &&
+              !std::is_convertible_v<Optional<Box>, ObjectRef>);
 static_assert(!std::is_base_of_v<ObjectRef, Optional<int>>);
 static_assert(std::is_nothrow_move_constructible_v<Optional<Box>> &&
               std::is_nothrow_move_constructible_v<Optional<int>> &&
@@ -54,8 +56,12 @@ void EveryFormHolds(T value) {
   EXPECT_FALSE(static_cast<bool>(from_nullopt));
   EXPECT_TRUE(empty == std::nullopt);
   EXPECT_FALSE(empty != std::nullopt);
-  EXPECT_EQ(ErrorText([&] { empty.value(); }), "RuntimeError: Back optional access");
-  EXPECT_EQ(ErrorText([&] { O().value(); }), "RuntimeError: Back optional access");
+  const bool is_pointer =
+      is_object_ptr_type_v<typename O::value_type> || is_arc_type_v<typename O::value_type>;
+  const std::string text =
+      is_pointer ? "RuntimeError: Bad optional access" : "RuntimeError: Back optional access";
+  EXPECT_EQ(ErrorText([&] { empty.value(); }), text);
+  EXPECT_EQ(ErrorText([&] { O().value(); }), text);
   O full = value;
   EXPECT_TRUE(full.has_value());
   EXPECT_TRUE(full != std::nullopt);
@@ -145,18 +151,41 @@ TEST(Optional, MovedFromReadsAsEmpty) {
   EXPECT_TRUE(b.has_value() && d.has_value());
 }
 
-TEST(Optional, ReferenceFormIsAnObjectRef) {
+TEST(Optional, ReferenceFormAnswersLikeAReference) {
   Box box(1);
   Optional<Box> optional = box;
   EXPECT_EQ(box.use_count(), 2);
   EXPECT_TRUE(optional.same_as(box));
   EXPECT_EQ(optional.get(), box.get());
   EXPECT_EQ(optional.use_count(), 2);
-  ObjectRef ref = optional;
-  EXPECT_TRUE(ref.same_as(box));
+  EXPECT_EQ(optional->value, 1);
+  EXPECT_TRUE(optional.same_as(Optional<Box>(box)));
+  EXPECT_FALSE(optional.unique());
   EXPECT_FALSE(Optional<Box>(UnsafeInit{}).has_value());
   static_assert(std::is_same_v<Optional<Box>::ContainerType, BoxObj>);
-  static_assert(Optional<Box>::_type_container_is_exact);
+  static_assert(std::is_same_v<Optional<Box>::value_type, Box>);
+  EXPECT_FALSE(GetRef<Optional<Box>>(static_cast<const BoxObj*>(nullptr)).has_value());
+  EXPECT_TRUE(GetRef<Optional<Box>>(box.get()).same_as(box));
+}
+
+TEST(Optional, ReadsItsContentWithoutConversion) {
+  Box box(1);
+  Optional<Box> reference = box;
+  EXPECT_EQ(reference.as<BoxObj>(), box.get());
+  EXPECT_TRUE(reference.as<ObjectRef>()->same_as(box));
+  EXPECT_EQ(Optional<Box>().as<BoxObj>(), nullptr);
+  Optional<int> number = 3;
+  EXPECT_EQ(number.as<int64_t>(), 3);
+  EXPECT_FALSE(number.as<String>().has_value());
+  EXPECT_EQ(Optional<ObjectPtr<BoxObj>>(make_object<BoxObj>(2)).as<BoxObj>()->value, 2);
+  // The && form moves on success, and leaves the value intact when it throws.
+  EXPECT_EQ(ErrorText([&] { std::move(reference).as_or_throw<String>(); }),
+            "TypeError: Cannot treat type `" + box.GetTypeKey() + "` as type `str`");
+  EXPECT_TRUE(reference.has_value());
+  EXPECT_TRUE(std::move(reference).as_or_throw<ObjectRef>().same_as(box));
+  EXPECT_FALSE(reference.has_value());  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(ErrorText([] { Optional<int>().as_or_throw<int>(); }),
+            "TypeError: Cannot treat type `None` as type `int`");
 }
 
 TEST(Optional, PointerFormAnswersLikeAPointer) {

@@ -867,10 +867,26 @@ TEST(TypeAttr, UnknownColumnsAreAnErrorUntilEnsured) {
 
 TEST(TypeAttr, TheColumnsOfTheRuntimeExistFromTheStart) {
   namespace attr = refl::type_attr;
-  for (const char* name :
-       {attr::kNew, attr::kInit, attr::kConvert, attr::kShallowCopy, attr::kRepr, attr::kHash,
-        attr::kEq, attr::kCompare, attr::kAnyHash, attr::kAnyEqual, attr::kSHash, attr::kSEqual,
-        attr::kStructuralVisit, attr::kDataToJson, attr::kDataFromJson, attr::kEnumState}) {
+  const char* const names[] = {attr::kNew,
+                               attr::kInit,
+                               attr::kConvert,
+                               attr::kShallowCopy,
+                               attr::kTypeFinal,
+                               attr::kRepr,
+                               attr::kHash,
+                               attr::kEq,
+                               attr::kCompare,
+                               attr::kAnyHash,
+                               attr::kAnyEqual,
+                               attr::kSHash,
+                               attr::kSEqual,
+                               attr::kStructuralVisit,
+                               attr::kStructuralMutate,
+                               attr::kStructuralMaybeInplaceMutate,
+                               attr::kDataToJson,
+                               attr::kDataFromJson,
+                               attr::kEnumState};
+  for (const char* name : names) {
     TVMFFIByteArray bytes = refl::AsByteArray(name);
     const TVMFFITypeAttrColumn* column = TVMFFIGetTypeAttrColumn(&bytes);
     ASSERT_NE(column, nullptr) << name;

@@ -174,7 +174,7 @@ TEST(SeqLayout, TypeInformation) {
   static_assert(ArrayObj::_type_final && ListObj::_type_final);
   static_assert(ArrayObj::_type_depth == 1 && ListObj::_type_depth == 1);
   static_assert(!Array<int>::_type_container_is_exact && !List<int>::_type_container_is_exact);
-  static_assert(Array<int>::_type_is_nullable && List<int>::_type_is_nullable);
+  static_assert(!Array<int>::_type_is_nullable && !List<int>::_type_is_nullable);
   static_assert(std::is_same_v<Array<int>::ContainerType, ArrayObj>);
   static_assert(std::is_same_v<List<String>::value_type, String>);
   EXPECT_STREQ(ArrayObj::_type_key, "ffi.Array");

@@ -25,7 +25,7 @@ using tether_test::ErrorText;
 TEST(Tuple, IsAnArrayOfItsElements) {
   static_assert(sizeof(Tuple<int, String>) == 8);
   static_assert(std::is_same_v<Tuple<int>::ContainerType, ArrayObj>);
-  static_assert(!Tuple<int>::_type_container_is_exact && Tuple<int>::_type_is_nullable);
+  static_assert(!Tuple<int>::_type_container_is_exact && !Tuple<int>::_type_is_nullable);
   static_assert(std::is_nothrow_move_constructible_v<Tuple<int>>);
   Tuple<int, String> t(1, "one");
   EXPECT_EQ(t->type_index(), kTVMFFIArray);

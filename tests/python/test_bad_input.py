@@ -282,16 +282,12 @@ for name, value in (
         "Mismatched type on argument #0",
     )
 for name, value in (("2**63", 2**63), ("-2**63-1", -(2**63) - 1), ("2**200", 2**200)):
-    overflow = (OverflowError, TypeError)
-    case(f"argument {name}", lambda value=value: testing.echo(value), overflow)
-    case(f"element {name}", lambda value=value: Array([value]), overflow)
-    case(f"key {name}", lambda value=value: Map({value: 1}), overflow)
+    case(f"argument {name}", lambda value=value: GET("testing.add_one")(value), TypeError, "BigInt")
     case(
         f"field {name}",
         lambda value=value: setattr(testing.TestObjectBase(), "v_i64", value),
-        overflow,
+        TypeError,
     )
-    case(f"result {name}", lambda value=value: tvm_ffi.convert(lambda: value)(), overflow)
 case("no argument", lambda: GET("testing.add_one")(), TypeError, "Expected 1 but got 0")
 case("two arguments", lambda: GET("testing.add_one")(1, 2), TypeError, "Expected 1 but got 2")
 case("keyword argument", lambda: testing.echo(x=1), TypeError, "'x'")
@@ -514,9 +510,8 @@ def protocol(name: str, result: Any) -> Any:
 
 
 for name, result, error in (
-    ("__tvm_ffi_int__", "x", TypeError),
+    ("__tvm_ffi_int__", "x", ValueError),
     ("__tvm_ffi_int__", None, TypeError),
-    ("__tvm_ffi_int__", 2**70, (OverflowError, TypeError)),
     ("__tvm_ffi_int__", KeyError("mine"), KeyError),
     ("__tvm_ffi_float__", "x", TypeError),
     ("__tvm_ffi_float__", None, TypeError),
@@ -533,7 +528,6 @@ for name, result, error in (
     ("__cuda_stream__", (0, "x"), TypeError),
     ("__cuda_stream__", KeyError("mine"), KeyError),
     ("__tvm_ffi_value__", KeyError("mine"), KeyError),
-    ("__tvm_ffi_value__", 2**70, (OverflowError, TypeError)),
 ):
     case(
         f"{name} gives {result!r}",

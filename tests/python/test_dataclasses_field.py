@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses as standard
 import itertools
 from typing import Any
@@ -79,12 +80,12 @@ def test_contradicting_options_are_refused(make: Any) -> None:
     with pytest.raises(ValueError) as raised:
         make(structural_eq="definitely")
     assert str(raised.value) == (
-        "structural_eq must be one of [None, 'def', 'def-non-recursive', 'def-recursive', "
+        "structural_eq must be one of [None, 'def', 'def-pattern', 'def-simple', "
         "'ignore'], got 'definitely'"
     )
 
 
-@pytest.mark.parametrize("kind", [None, "ignore", "def", "def-recursive", "def-non-recursive"])
+@pytest.mark.parametrize("kind", [None, "ignore", "def", "def-pattern", "def-simple"])
 def test_structural_options(kind: str | None) -> None:
     assert field(structural_eq=kind).structural_eq == kind
 
@@ -247,3 +248,49 @@ def test_an_init_property_reads_as_itself_before_decoration() -> None:
     assert isinstance(Plain.a, init_property)
     assert (Plain.a.name, Plain.a._return_annotation) == ("a", "int")
     assert Plain.__annotations__ == {"a": "int"}
+
+
+def test_metadata_is_copied() -> None:
+    given = {"a": [1]}
+    spec = field(metadata=given)
+    assert spec.metadata == given and spec.metadata is not given
+    assert field().metadata == {}
+    again = copy.copy(spec)
+    assert again.metadata == given and again.metadata is not spec.metadata
+    assert again.metadata["a"] is given["a"]
+
+
+def test_hooks_take_the_options_of_fields() -> None:
+    seen: list[Any] = []
+
+    def resolve(info: Any, fields: list[Any]) -> None:
+        seen.append((info.type_key, [f.name for f in fields], info.fields))
+        for own in fields:
+            unit = own.extra_kwargs.pop("unit", None)
+            if unit is not None:
+                own.doc = f"in {unit}"
+
+    resolve.__ffi_on_fields_resolved__ = True  # type: ignore[attr-defined]
+
+    class Base:
+        hook = staticmethod(resolve)
+
+    @py_class("test_field.Measured")
+    class Measured(Base, tvm_ffi.Object):
+        length: float = field(unit="m")
+
+    @py_class("test_field.Named")
+    class Named(Measured):
+        name: str
+
+    assert [(key, names) for key, names, _ in seen] == [
+        ("test_field.Measured", ["length"]),
+        ("test_field.Named", ["name"]),
+    ]
+    assert not any(fields for _, _, fields in seen)
+    assert Measured.__tvm_ffi_type_info__.fields[0].doc == "in m"
+    with pytest.raises(TypeError, match="Wrong.x: unrecognized field options: a, b"):
+
+        @py_class("test_field.Wrong")
+        class Wrong(tvm_ffi.Object):
+            x: int = field(a=1, b=2)

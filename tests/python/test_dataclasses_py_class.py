@@ -613,10 +613,10 @@ def test_wrong_values_are_refused_and_change_nothing(
 def test_integers_beyond_64_bits() -> None:
     cls = one_field(int)
     for value in (2**63, -(2**63) - 1):
-        with pytest.raises(OverflowError):
+        with pytest.raises(TypeError):
             cls(value)
         made = cls(1)
-        with pytest.raises(OverflowError):
+        with pytest.raises(TypeError):
             made.f = value
         assert made.f == 1
 

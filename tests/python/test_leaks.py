@@ -180,6 +180,14 @@ def with_visitor(use: Callable[[Any], Any]) -> Any:
     return tvm_ffi.structural_walk(Visited(use), lambda value: None)
 
 
+def with_mutator(use: Callable[[Any], Any]) -> Any:
+    def callback(value: Any, mutator: Any) -> Any:
+        use(mutator)
+        return value
+
+    return tvm_ffi.structural_mutate(["x"], (str, callback))
+
+
 class LeakError(RuntimeError):
     """Registered again and again."""
 
@@ -291,7 +299,9 @@ SAMPLES: dict[Any, Callable[[], Any]] = {
     tvm_ffi.ObjectConvertible: Convertible,
     tvm_ffi.Shape: lambda: tvm_ffi.Shape((1, 2)),
     tvm_ffi.StreamContext: lambda: tvm_ffi.use_raw_stream(CPU, 0),
+    tvm_ffi.InplaceMode: lambda: next(iter(structural.InplaceMode)),
     tvm_ffi.StructuralKey: lambda: tvm_ffi.StructuralKey([1, 2]),
+    tvm_ffi.StructuralMutator: lambda: with_mutator(lambda mutator: None),
     tvm_ffi.StructuralVisitor: lambda: with_visitor(lambda visitor: None),
     tvm_ffi.Tensor: tensor,
     tvm_ffi.VisitInterrupt: lambda: tvm_ffi.VisitInterrupt(1),
@@ -434,7 +444,21 @@ ARGUMENTS: dict[str, Any] = {
     "PyNativeObject.__init_cached_object_by_constructor__": lambda s: (
         s.__init_cached_object_by_constructor__(tvm_ffi.get_global_func("ffi.Array"), 1)
     ),
+    "StructuralMutator.__init__": lambda s: None,
+    "StructuralMutator.def_region_kind": lambda s: with_mutator(lambda m: m.def_region_kind()),
+    "StructuralMutator.default_mutate": lambda s: with_mutator(lambda m: m.default_mutate([1])),
+    "StructuralMutator.mutate": lambda s: with_mutator(lambda m: m.mutate(1)),
+    "StructuralMutator.var_remap_get": lambda s: with_mutator(
+        lambda m: m.var_remap_get(tvm_ffi.Array([1]))
+    ),
+    "StructuralMutator.var_remap_set": lambda s: with_mutator(
+        lambda m: m.var_remap_set(tvm_ffi.Array([1]), 2)
+    ),
+    "StructuralMutator.with_def_region_kind": lambda s: with_mutator(
+        lambda m: m.with_def_region_kind(next(iter(structural.DefRegionKind)), lambda: m.mutate(1))
+    ),
     "StructuralVisitor.__init__": lambda s: None,
+    "StructuralVisitor.default_visit": lambda s: with_visitor(lambda v: v.default_visit([1])),
     "StructuralVisitor.def_region_kind": lambda s: with_visitor(lambda v: v.def_region_kind),
     "StructuralVisitor.visit": lambda s: with_visitor(lambda v: v.visit([1])),
     "StructuralVisitor.with_def_region_kind": lambda s: with_visitor(
@@ -515,6 +539,7 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
     "is_dataclass": lambda: dataclasses.is_dataclass(Point),
     "list_global_func_names": tvm_ffi.registry.list_global_func_names,
     "make_unregistered_object": testing.make_unregistered_object,
+    "make_visit_region_graph": lambda: testing.make_visit_region_graph(True),
     "method": lambda: tvm_ffi.method(lambda self: 1),
     "object_repr": lambda: core.object_repr(tvm_ffi.Array([1, base()])),
     "py_class": lambda: fails(TypeError, define_bad_class),
@@ -535,6 +560,9 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
     "stats": tying.stats,
     "structural_equal": lambda: tvm_ffi.structural_equal([1, {"a": 2}], [1, {"a": 2}]),
     "structural_hash": lambda: tvm_ffi.structural_hash([1, {"a": Point(1)}]),
+    "structural_map": lambda: tvm_ffi.structural_map([1, [2]], (int, lambda value: value + 1)),
+    "structural_mutate": lambda: with_mutator(lambda mutator: None),
+    "structural_visit": lambda: tvm_ffi.structural_visit([1], lambda value, visitor: None),
     "structural_walk": lambda: tvm_ffi.structural_walk(tvm_ffi.Array([1]), lambda value: None),
     "system_lib": lambda: tvm_ffi.system_lib("testing."),
     "to_json_graph_str": lambda: tvm_ffi.serialization.to_json_graph_str([1, base()]),

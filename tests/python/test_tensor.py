@@ -184,8 +184,7 @@ def test_arguments_are_given_back() -> None:
         VIEW(array)
         with pytest.raises(TypeError):
             GET("testing.add_one")(array)
-        with pytest.raises(OverflowError):
-            echo([array, 2**70])
+        assert echo([array, 2**70])[1] == 2**70
         assert type(echo([array, {"a": array}])[0]) is Tensor
     assert sys.getrefcount(array) == count
 

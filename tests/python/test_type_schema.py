@@ -397,3 +397,21 @@ def test_reflected_fields_carry_their_schema() -> None:
         ("value", "testing.TestObjectBase"),
         ("optional_value", "testing.TestObjectBase | None"),
     ]
+
+
+def test_functions_of_every_release_are_read() -> None:
+    expected = "Callable[[str, float], int]"
+    one, two, three = '{"type":"int"}', '{"type":"ffi.String"}', '{"type":"float"}'
+    for text in (
+        f'{{"type":"ffi.Function","args":[{one},{two},{three}]}}',
+        f'{{"type":"ffi.Function","named_args":{{"return":[{one}],"params":[{two},{three}]}}}}',
+        f'{{"type":"std::function","args":[{one},[{two}, {three}]]}}',
+        f'{{"type":"std::function","named_args":{{"return":[{one}],"params":[{two}, {three}]}}}}',
+    ):
+        assert repr(TypeSchema.from_json_str(text)) == expected
+    no_params = f'{{"type":"ffi.Function","named_args":{{"return":[{one}],"params":[]}}}}'
+    assert repr(TypeSchema.from_json_str(no_params)) == "Callable[[], int]"
+    assert repr(TypeSchema.from_json_str('{"type":"ffi.Function"}')) == "Callable[..., Any]"
+    with pytest.raises(ValueError, match="return group must contain exactly one type"):
+        TypeSchema.from_json_str('{"type":"ffi.Function","named_args":{"return":[]}}')
+    assert repr(TypeSchema.from_json_str('{"type":"ffi.BigInt"}')) == "int"

@@ -92,6 +92,72 @@ class ClientModuleObj : public ModuleObj {
 };
 #endif
 
+// A key of maps. Its hooks are raw pointers, in the form of the release: up to 0.1.14 they return
+// the plain result, since then a value that owns the result or an error.
+class KeyObj : public Object {
+ public:
+  int64_t value = 0;
+  Tally tally;
+
+  explicit KeyObj(int64_t value) : value(value) {}
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("skew." SKEW_NAME ".Key", KeyObj, Object);
+};
+
+int64_t ValueOfKey(const Any& key) { return key.as<KeyObj>()->value; }
+
+#if TVM_FFI_VERSION_PATCH >= 16
+template <typename T>
+TVMFFIAny OwnedCell(T value) noexcept {
+  return details::AnyUnsafe::MoveAnyToTVMFFIAny(Any(std::move(value)));
+}
+TVMFFIAny HashKey(const Any& key) noexcept {
+  if (ValueOfKey(key) < 0) return OwnedCell(Error("ValueError", "a bad key of " SKEW_NAME, ""));
+  return OwnedCell(ValueOfKey(key));
+}
+TVMFFIAny EqualKey(const Any& a, const Any& b) noexcept {
+  return OwnedCell(ValueOfKey(a) == ValueOfKey(b));
+}
+#else
+int64_t HashKey(const Any& key) {
+  if (ValueOfKey(key) < 0) TVM_FFI_THROW(ValueError) << "a bad key of " SKEW_NAME;
+  return ValueOfKey(key);
+}
+bool EqualKey(const Any& a, const Any& b) { return ValueOfKey(a) == ValueOfKey(b); }
+#endif
+
+void RegisterHook(const char* name, void* hook) {
+  TVMFFIByteArray key{name, std::char_traits<char>::length(name)};
+  AnyView value(hook);
+  TVMFFIAny raw = value.CopyToTVMFFIAny();
+  if (TVMFFITypeRegisterAttr(KeyObj::_GetOrAllocRuntimeTypeIndex(), &key, &raw) != 0) {
+    throw details::MoveFromSafeCallRaised();
+  }
+}
+
+void RegisterKeys() {
+  RegisterHook("__any_hash__", reinterpret_cast<void*>(&HashKey));
+  RegisterHook("__any_equal__", reinterpret_cast<void*>(&EqualKey));
+  std::string p = kPrefix;
+  refl::GlobalDef()
+      .def((p + "make_key").c_str(),
+           [](int64_t value) { return ObjectRef(make_object<KeyObj>(value)); })
+      .def((p + "map_of_keys").c_str(),
+           [](const Array<Any>& keys) {
+             Map<Any, Any> map;
+             for (size_t i = 0; i < keys.size(); ++i) map.Set(keys[i], static_cast<int64_t>(i));
+             return map;
+           })
+      .def((p + "key_count").c_str(),
+           [](const Map<Any, Any>& map, const Any& key) {
+             return static_cast<int64_t>(map.count(key));
+           })
+      .def((p + "keys_in_order").c_str(), [](const Map<Any, Any>& map) {
+        Array<Any> keys;
+        for (const auto& entry : map) keys.push_back(entry.first);
+        return keys;
+      });
+}
+
 // References the client keeps for itself; released by drop, on a worker thread, or at process exit.
 Any& Held() {
   static Any held;
@@ -489,6 +555,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   refl::ObjectDef<EngineObj>();
   RegisterObjects();
   RegisterOwnership();
+  RegisterKeys();
   RegisterStrings();
   RegisterSequences();
   RegisterMaps();

@@ -762,6 +762,38 @@ TEST(ClientPairs, ObjectsMadeByOneAreChangedByTheOther) {
   }
 }
 
+// Hooks of both forms, called by the inline code of every release. 1 and 67 are the values that an
+// old hash has in common with the result of a new hook.
+TEST(ClientPairs, KeysOfOneAreHashedByTheOther) {
+  const std::vector<int64_t> values = {0, 1, 2, 3, 66, 67, 68, 1000, int64_t{1} << 40};
+  for (const Client& maker : Clients()) {
+    for (const Client& user : Clients()) {
+      SCOPED_TRACE(maker.name + " -> " + user.name);
+      Array<Any> keys, again;
+      for (int64_t value : values) {
+        keys.push_back(maker.Call("make_key", value));
+        again.push_back(maker.Call("make_key", value));
+      }
+      for (const Any& key : Array<Any>(again)) keys.push_back(key);
+      Any map = user.Call("map_of_keys", keys);
+      EXPECT_EQ((map.cast<Map<Any, Any>>().size()), values.size());
+      for (const Any& key : again) {
+        EXPECT_EQ(user.Call("key_count", map, key).cast<int64_t>(), 1);
+        EXPECT_EQ(maker.Call("key_count", map, key).cast<int64_t>(), 1);
+        EXPECT_EQ((map.cast<Map<Any, Any>>().count(key)), 1);
+      }
+      EXPECT_EQ(user.Call("key_count", map, maker.Call("make_key", 5)).cast<int64_t>(), 0);
+      Array<Any> in_order = user.Call("keys_in_order", map).cast<Array<Any>>();
+      ASSERT_EQ(in_order.size(), values.size());
+      for (size_t i = 0; i < values.size(); ++i) EXPECT_TRUE(in_order[i].same_as(keys[i]));
+      keys.push_back(maker.Call("make_key", -1));  // a small map would only compare it
+      Function use = Function::FromTyped([&]() { user.Call("map_of_keys", keys); });
+      EXPECT_EQ(user.Call("describe", use).cast<String>(),
+                "ValueError: a bad key of " + maker.name);
+    }
+  }
+}
+
 int LoadClients(int argc, char** argv) {
   int flags = RTLD_NOW | RTLD_LOCAL;
   for (int i = 1; i < argc; ++i) {

@@ -27,7 +27,7 @@ namespace ffi {
 class Any;
 class AnyView;
 
-namespace details {
+namespace detail {
 struct AnyUnsafe;
 
 // TypeStr of T, with names for the types that have no traits.
@@ -56,7 +56,7 @@ struct Type2Str<void> {
   static std::string v() { return "void"; }
 };
 
-}  // namespace details
+}  // namespace detail
 
 namespace tether {
 
@@ -129,6 +129,11 @@ class AnyView {
     return view;
   }
 
+  bool same_as(const AnyView& other) const noexcept {
+    return data_.type_index == other.data_.type_index &&
+           data_.zero_padding == other.data_.zero_padding && data_.v_int64 == other.data_.v_int64;
+  }
+
   // Without conversion.
   template <typename T, typename = std::enable_if_t<tether::convertible_v<T>>>
   TVM_FFI_INLINE std::optional<T> as() const {
@@ -139,8 +144,11 @@ class AnyView {
   template <typename T, typename = std::enable_if_t<std::is_base_of_v<Object, T>>>
   TVM_FFI_INLINE const T* as() const {
     if (!tether::HoldsInstance<T>(&data_)) return nullptr;
-    return details::ObjectUnsafe::RawObjectPtrFromUnowned<T>(data_.v_obj);
+    return detail::ObjectUnsafe::RawObjectPtrFromUnowned<T>(data_.v_obj);
   }
+  // as<T>() or a TypeError.
+  template <typename T, typename = std::enable_if_t<tether::convertible_or_any_v<T>>>
+  TVM_FFI_INLINE T as_or_throw() const;
   // With conversion.
   template <typename T, typename = std::enable_if_t<tether::convertible_v<T>>>
   TVM_FFI_INLINE std::optional<T> try_cast() const {
@@ -155,12 +163,13 @@ class AnyView {
 
  private:
   friend class Any;
-  friend struct details::AnyUnsafe;
+  friend struct detail::AnyUnsafe;
   TVMFFIAny data_;
 };
 
 static_assert(sizeof(AnyView) == sizeof(TVMFFIAny));
-static_assert(std::is_trivially_copyable_v<AnyView>, "views travel in registers like the C struct");
+static_assert(std::is_trivially_copyable_v<AnyView> && std::is_standard_layout_v<AnyView>,
+              "views travel in registers like the C struct");
 
 namespace tether {
 
@@ -184,7 +193,7 @@ TVM_FFI_NO_INLINE inline void PromoteBorrowed(TVMFFIAny* data) {
 
 }  // namespace tether
 
-namespace details {
+namespace detail {
 
 // Turns a copy of a view into an owned value in place.
 TVM_FFI_INLINE void InplaceConvertAnyViewToAny(TVMFFIAny* data) {
@@ -195,7 +204,7 @@ TVM_FFI_INLINE void InplaceConvertAnyViewToAny(TVMFFIAny* data) {
   }
 }
 
-}  // namespace details
+}  // namespace detail
 
 // An owned value.
 class Any {
@@ -204,14 +213,14 @@ class Any {
   ~Any() { Release(); }
   Any(const Any& other) : data_(tether::CopyCell(other.data_)) {
     if (data_.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
-      details::ObjectUnsafe::IncRefObjectHandle(data_.v_obj);
+      detail::ObjectUnsafe::IncRefObjectHandle(data_.v_obj);
     }
   }
   Any(Any&& other) noexcept : data_(tether::CopyCell(other.data_)) {
     tether::StoreNone(&other.data_);
   }
   Any(const AnyView& other) : data_(tether::CopyCell(other.data_)) {  // NOLINT(*)
-    details::InplaceConvertAnyViewToAny(&data_);
+    detail::InplaceConvertAnyViewToAny(&data_);
   }
   template <typename T, typename = std::enable_if_t<TypeTraits<T>::convert_enabled>>
   Any(T other) {  // NOLINT(*)
@@ -238,7 +247,7 @@ class Any {
       TVMFFIAny old = tether::CopyCell(data_);
       data_ = tether::CopyCell(view.data_);
       if (old.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
-        details::ObjectUnsafe::DecRefObjectHandle(old.v_obj);
+        detail::ObjectUnsafe::DecRefObjectHandle(old.v_obj);
       }
     } else {
       Any(std::move(other)).swap(*this);
@@ -264,7 +273,7 @@ class Any {
            data_.zero_padding == other.data_.zero_padding && data_.v_int64 == other.data_.v_int64;
   }
   bool same_as(const ObjectRef& other) const noexcept {
-    TVMFFIObject* obj = details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(other);
+    TVMFFIObject* obj = detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(other);
     if (obj == nullptr) return data_.type_index == TypeIndex::kTVMFFINone;
     return data_.type_index >= TypeIndex::kTVMFFIStaticObjectBegin && data_.v_obj == obj;
   }
@@ -291,7 +300,7 @@ class Any {
   template <typename T, typename = std::enable_if_t<std::is_base_of_v<Object, T>>>
   TVM_FFI_INLINE const T* as() const& {
     if (!tether::HoldsInstance<T>(&data_)) return nullptr;
-    return details::ObjectUnsafe::RawObjectPtrFromUnowned<T>(data_.v_obj);
+    return detail::ObjectUnsafe::RawObjectPtrFromUnowned<T>(data_.v_obj);
   }
 
   template <typename T, typename = std::enable_if_t<tether::convertible_or_any_v<T>>>
@@ -299,10 +308,7 @@ class Any {
     if constexpr (std::is_same_v<T, Any>) {
       return *this;
     } else {
-      if (TVM_FFI_PREDICT_FALSE(!TypeTraits<T>::CheckAnyStrict(&data_))) {
-        tether::ThrowBadAs<T>(&data_);
-      }
-      return TypeTraits<T>::CopyFromAnyViewAfterCheck(&data_);
+      return AnyView(*this).template as_or_throw<T>();
     }
   }
   template <typename T, typename = std::enable_if_t<tether::storable_or_any_v<T>>>
@@ -345,20 +351,32 @@ class Any {
   }
   TVM_FFI_INLINE void Release() {
     if (data_.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
-      details::ObjectUnsafe::DecRefObjectHandle(data_.v_obj);
+      detail::ObjectUnsafe::DecRefObjectHandle(data_.v_obj);
     }
   }
 
-  friend struct details::AnyUnsafe;
+  friend struct detail::AnyUnsafe;
   TVMFFIAny data_;
 };
 
 static_assert(sizeof(Any) == sizeof(TVMFFIAny));
 
+template <typename T, typename>
+TVM_FFI_INLINE T AnyView::as_or_throw() const {
+  if constexpr (std::is_same_v<T, Any>) {
+    return Any(*this);
+  } else {
+    if (TVM_FFI_PREDICT_FALSE(!TypeTraits<T>::CheckAnyStrict(&data_))) {
+      tether::ThrowBadAs<T>(&data_);
+    }
+    return TypeTraits<T>::CopyFromAnyViewAfterCheck(&data_);
+  }
+}
+
 template <typename Source>
 inline constexpr bool type_subsumes_v<Any, Source> = true;
 
-namespace details {
+namespace detail {
 
 // Access to the inside of Any, for containers and bindings.
 struct AnyUnsafe : public ObjectUnsafe {
@@ -372,6 +390,28 @@ struct AnyUnsafe : public ObjectUnsafe {
     any.data_ = tether::CopyCell(*data);
     tether::StoreNone(data);
     return any;
+  }
+  // Adopts what the cell owns.
+  TVM_FFI_INLINE static Any MoveTVMFFIAnyRawToAny(TVMFFIAny data) {
+    Any any;
+    any.data_ = tether::CopyCell(data);
+    return any;
+  }
+  template <typename T>
+  TVM_FFI_INLINE static bool CheckAnyViewStrict(const AnyView& ref) {
+    if constexpr (std::is_same_v<T, Any> || std::is_same_v<T, AnyView>) {
+      return true;
+    } else {
+      return TypeTraits<T>::CheckAnyStrict(&ref.data_);
+    }
+  }
+  template <typename T = Object>
+  TVM_FFI_INLINE static T* RawObjectPtrFromAnyAfterCheck(const Any& ref) {
+    return RawObjectPtrFromUnowned<T>(ref.data_.v_obj);
+  }
+  template <typename T = Object>
+  TVM_FFI_INLINE static T* RawObjectPtrFromAnyViewAfterCheck(const AnyView& ref) {
+    return RawObjectPtrFromUnowned<T>(ref.data_.v_obj);
   }
   template <typename T>
   TVM_FFI_INLINE static bool CheckAnyStrict(const Any& ref) {
@@ -407,7 +447,7 @@ struct AnyUnsafe : public ObjectUnsafe {
   }
 };
 
-}  // namespace details
+}  // namespace detail
 
 // uint64_t lives in the signed payload, so a value that does not fit is an error.
 template <>
@@ -439,7 +479,7 @@ RefType ObjectRef::as_or_throw() const& {
 template <typename RefType, typename>
 RefType ObjectRef::as_or_throw() && {
   if (!Is<RefType>()) return static_cast<const ObjectRef&>(*this).as_or_throw<RefType>();
-  return details::ObjectUnsafe::ObjectRefFromObjectPtr<RefType>(std::move(data_));
+  return detail::ObjectUnsafe::ObjectRefFromObjectPtr<RefType>(std::move(data_));
 }
 
 class FunctionObj;
@@ -495,32 +535,73 @@ inline Any CallHook(const TVMFFIAny* hook, const char* column, const AnyView* ar
     reinterpret_cast<FCall>(cell->cpp_call)(function, args, num_args, &result);
   } else if (cell->safe_call(hook->v_obj, reinterpret_cast<const TVMFFIAny*>(args), num_args,
                              reinterpret_cast<TVMFFIAny*>(&result)) != 0) {
-    throw details::MoveFromSafeCallRaised();
+    throw detail::MoveFromSafeCallRaised();
   }
   return result;
 }
 
+// Hooks as raw pointers have two forms and nothing that tells which: up to 0.1.14 they return the
+// plain result, since then a TVMFFIAny that owns the result or an Error. Both are called as the new
+// form. On the machines below an old result is then in the first eight bytes, and only in the low
+// one of them if it is a bool. A bool is never 2, the index of Bool; a hash may be 1, the index of
+// Int: src/core/any_hooks.cc, which wraps all hooks that are registered as pointers, asks the file.
+#if defined(_WIN32)
+inline constexpr bool kOldHookIsRecognised = false;
+#else
+inline constexpr bool kOldHookIsRecognised = true;
+#endif
+
+TVM_FFI_INLINE uint64_t FirstWord(const TVMFFIAny& cell) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(cell.type_index)) |
+         static_cast<uint64_t>(cell.zero_padding) << 32;
+}
+
+[[noreturn]] TVM_FFI_COLD_CODE inline void ThrowOwnedError(TVMFFIAny cell) {
+  throw detail::ObjectUnsafe::ObjectRefFromObjectPtr<Error>(
+      detail::ObjectUnsafe::ObjectPtrFromOwned<Object>(cell.v_obj));
+}
+
+inline uint64_t CallOldHash(void* hook, const Any& value) {
+  return static_cast<uint64_t>(reinterpret_cast<int64_t (*)(const Any&)>(hook)(value));
+}
+
+inline uint64_t CallHashPointer(void* hook, const Any& value) {
+  TVM_FFI_ICHECK_NOTNULL(hook);
+  TVMFFIAny result = reinterpret_cast<TVMFFIAny (*)(const Any&)>(hook)(value);
+  uint64_t first = FirstWord(result);
+  if (first == TypeIndex::kTVMFFIInt) return result.v_uint64;
+  if (first == TypeIndex::kTVMFFIError) ThrowOwnedError(result);
+  TVM_FFI_ICHECK(kOldHookIsRecognised) << "__any_hash__ must return int";
+  return first;
+}
+
+inline bool CallEqualPointer(void* hook, const Any& lhs, const Any& rhs) {
+  TVM_FFI_ICHECK_NOTNULL(hook);
+  TVMFFIAny result = reinterpret_cast<TVMFFIAny (*)(const Any&, const Any&)>(hook)(lhs, rhs);
+  uint64_t first = FirstWord(result);
+  if (first == TypeIndex::kTVMFFIBool) return result.v_int64 != 0;
+  if (first == TypeIndex::kTVMFFIError) ThrowOwnedError(result);
+  TVM_FFI_ICHECK(kOldHookIsRecognised) << "__any_equal__ must return bool";
+  return (first & 0xff) != 0;
+}
+
 TVM_FFI_NO_INLINE inline uint64_t CallHashHook(const TVMFFIAny* hook, const Any& value) {
-  if (hook->type_index == TypeIndex::kTVMFFIOpaquePtr) {
-    TVM_FFI_ICHECK_NOTNULL(hook->v_ptr);
-    return static_cast<uint64_t>(reinterpret_cast<int64_t (*)(const Any&)>(hook->v_ptr)(value));
-  }
+  if (hook->type_index == TypeIndex::kTVMFFIOpaquePtr) return CallHashPointer(hook->v_ptr, value);
   AnyView args[] = {value};
   Any result = CallHook(hook, "__any_hash__", args, 1);
   TVM_FFI_ICHECK_EQ(result.type_index(), TypeIndex::kTVMFFIInt) << "__any_hash__ must return int";
-  return static_cast<uint64_t>(details::AnyUnsafe::TVMFFIAnyPtrFromAny(result)->v_int64);
+  return static_cast<uint64_t>(detail::AnyUnsafe::TVMFFIAnyPtrFromAny(result)->v_int64);
 }
 
 TVM_FFI_NO_INLINE inline bool CallEqualHook(const TVMFFIAny* hook, const Any& lhs, const Any& rhs) {
   if (hook->type_index == TypeIndex::kTVMFFIOpaquePtr) {
-    TVM_FFI_ICHECK_NOTNULL(hook->v_ptr);
-    return reinterpret_cast<bool (*)(const Any&, const Any&)>(hook->v_ptr)(lhs, rhs);
+    return CallEqualPointer(hook->v_ptr, lhs, rhs);
   }
   AnyView args[] = {lhs, rhs};
   Any result = CallHook(hook, "__any_equal__", args, 2);
   TVM_FFI_ICHECK_EQ(result.type_index(), TypeIndex::kTVMFFIBool)
       << "__any_equal__ must return bool";
-  return details::AnyUnsafe::TVMFFIAnyPtrFromAny(result)->v_int64 != 0;
+  return detail::AnyUnsafe::TVMFFIAnyPtrFromAny(result)->v_int64 != 0;
 }
 
 // Content of a string or bytes in either form.
@@ -539,28 +620,28 @@ TVM_FFI_INLINE bool SameContent(const TVMFFIAny* lhs, const TVMFFIAny* rhs) {
 // *hook, and the result then means nothing: hooks are user code, and the caller may have to
 // prepare for them.
 TVM_FFI_INLINE uint64_t HashUnlessHook(const Any& src, const TVMFFIAny** hook) {
-  const TVMFFIAny* value = details::AnyUnsafe::TVMFFIAnyPtrFromAny(src);
+  const TVMFFIAny* value = detail::AnyUnsafe::TVMFFIAnyPtrFromAny(src);
   int32_t index = value->type_index;
   if (index == TypeIndex::kTVMFFISmallStr || index == TypeIndex::kTVMFFISmallBytes) {
     constexpr int32_t kToLarge = TypeIndex::kTVMFFIStr - TypeIndex::kTVMFFISmallStr;
-    return details::StableHashCombine(static_cast<uint64_t>(index + kToLarge),
-                                      details::StableHashSmallStrBytes(value));
+    return detail::StableHashCombine(static_cast<uint64_t>(index + kToLarge),
+                                     detail::StableHashSmallStrBytes(value));
   }
   auto key = static_cast<uint64_t>(static_cast<int64_t>(index));
   if (index == TypeIndex::kTVMFFIStr || index == TypeIndex::kTVMFFIBytes) {
     const TVMFFIByteArray* bytes = TVMFFIBytesGetByteArrayPtr(value->v_obj);
-    return details::StableHashCombine(key, details::StableHashBytes(bytes->data, bytes->size));
+    return detail::StableHashCombine(key, detail::StableHashBytes(bytes->data, bytes->size));
   }
   if (index >= TypeIndex::kTVMFFIStaticObjectBegin) *hook = FindAttr(AnyHashColumn(), index);
-  return details::StableHashCombine(key, value->v_uint64);
+  return detail::StableHashCombine(key, value->v_uint64);
 }
 
 // Whether two keys are equal. If an equality hook has to decide that, it is put into *hook, not
 // called, and the result is false.
 TVM_FFI_INLINE bool EqualUnlessHook(const Any& lhs, const Any& rhs, const TVMFFIAny** hook) {
   if (lhs.same_as(rhs)) return true;
-  const TVMFFIAny* a = details::AnyUnsafe::TVMFFIAnyPtrFromAny(lhs);
-  const TVMFFIAny* b = details::AnyUnsafe::TVMFFIAnyPtrFromAny(rhs);
+  const TVMFFIAny* a = detail::AnyUnsafe::TVMFFIAnyPtrFromAny(lhs);
+  const TVMFFIAny* b = detail::AnyUnsafe::TVMFFIAnyPtrFromAny(rhs);
   if (a->type_index != b->type_index) {
     int32_t low = a->type_index < b->type_index ? a->type_index : b->type_index;
     int32_t high = a->type_index < b->type_index ? b->type_index : a->type_index;
@@ -585,8 +666,8 @@ struct AnyHash {
     const TVMFFIAny* hook = nullptr;
     const uint64_t hash = tether::HashUnlessHook(src, &hook);
     if (hook == nullptr) return hash;
-    return details::StableHashCombine(static_cast<uint64_t>(src.type_index()),
-                                      tether::CallHashHook(hook, src));
+    return detail::StableHashCombine(static_cast<uint64_t>(src.type_index()),
+                                     tether::CallHashHook(hook, src));
   }
 };
 

@@ -118,6 +118,7 @@ TVM_FFI_ENUM_BEGIN_(TVMFFITypeIndex)
   kTVMFFIObjectRValueRef = 10, /* address of an object pointer to move from; views only */
   kTVMFFISmallStr = 11,        /* up to 7 bytes inside the value */
   kTVMFFISmallBytes = 12,
+  kTVMFFIUnchanged = 13, /* no payload: a mutation leaves the value as it is */
   kTVMFFIStaticObjectBegin = 64,
   kTVMFFIObject = 64,
   kTVMFFIStr = 65,
@@ -133,7 +134,8 @@ TVM_FFI_ENUM_BEGIN_(TVMFFITypeIndex)
   kTVMFFIList = 75,
   kTVMFFIDict = 76,
   kTVMFFIVisitInterrupt = 77,
-  kTVMFFIStaticObjectEnd = 78, /* moves as static types are added */
+  kTVMFFIBigInt = 78,          /* an integer outside int64; see TVMFFIBigIntFromByteArray */
+  kTVMFFIStaticObjectEnd = 79, /* moves as static types are added */
   kTVMFFIDynObjectBegin = 128
 TVM_FFI_ENUM_END_(TVMFFITypeIndex);
 
@@ -288,6 +290,17 @@ TVM_FFI_DLL int TVMFFIObjectCreateOpaque(void* handle, int32_t type_index,
 
 TVM_FFI_DLL int TVMFFIStringFromByteArray(const TVMFFIByteArray* input, TVMFFIAny* out);
 TVM_FFI_DLL int TVMFFIBytesFromByteArray(const TVMFFIByteArray* input, TVMFFIAny* out);
+
+/* ---- Integers of any size ------------------------------------------------------------------- */
+
+/* `input`: whole 64-bit words in native byte order, least significant first, together a two's
+ * complement number; empty means 0. `out`: an Int if the number fits int64, else a BigInt. */
+TVM_FFI_DLL int TVMFFIBigIntFromByteArray(const TVMFFIByteArray* input, TVMFFIAny* out);
+/* The words of an Int, inside `value` itself, or of a BigInt. */
+TVM_FFI_DLL TVMFFIByteArray TVMFFIBigIntGetContentByteArray(const TVMFFIAny* value);
+
+/* ---- Element types -------------------------------------------------------------------------- */
+
 TVM_FFI_DLL int TVMFFIDataTypeFromString(const TVMFFIByteArray* str, DLDataType* out);
 TVM_FFI_DLL int TVMFFIDataTypeToString(const DLDataType* dtype, TVMFFIAny* out);
 
@@ -351,7 +364,9 @@ TVM_FFI_ENUM_BEGIN_(TVMFFIFieldFlagBitMask)
   kTVMFFIFieldFlagBitMaskHasDefault = 1 << 1,
   kTVMFFIFieldFlagBitMaskIsStaticMethod = 1 << 2,
   kTVMFFIFieldFlagBitMaskSEqHashIgnore = 1 << 3,
-  kTVMFFIFieldFlagBitMaskSEqHashDefRecursive = 1 << 4,
+  /* Defines variables, and so does all below it. */
+  kTVMFFIFieldFlagBitMaskSEqHashDefPattern = 1 << 4,
+  kTVMFFIFieldFlagBitMaskSEqHashDefRecursive = 1 << 4, /* its name up to 0.1.13 */
   kTVMFFIFieldFlagBitMaskDefaultFromFactory = 1 << 5,
   kTVMFFIFieldFlagBitMaskReprOff = 1 << 6,
   kTVMFFIFieldFlagBitMaskCompareOff = 1 << 7,
@@ -360,7 +375,9 @@ TVM_FFI_ENUM_BEGIN_(TVMFFIFieldFlagBitMask)
   kTVMFFIFieldFlagBitMaskKwOnly = 1 << 10,
   /* `setter` is a function object called with (OpaquePtr to the field, value). */
   kTVMFFIFieldFlagBitSetterIsFunctionObj = 1 << 11,
-  kTVMFFIFieldFlagBitMaskSEqHashDefNonRecursive = 1 << 12,
+  /* Defines variables; what is inside a variable uses them. */
+  kTVMFFIFieldFlagBitMaskSEqHashDefSimple = 1 << 12,
+  kTVMFFIFieldFlagBitMaskSEqHashDefNonRecursive = 1 << 12, /* its name up to 0.1.13 */
   /* The bytes at the field are exactly the representation of field_static_type_index, so a frontend
    * may read them without a call: bool, integer of `size` bytes (see PlainUnsigned), float of `size`
    * bytes, pointer, DLDataType, DLDevice; from kTVMFFIObject on one object pointer, NULL for None;
@@ -380,7 +397,9 @@ TVM_FFI_ENUM_END_(TVMFFISEqHashKind);
 
 TVM_FFI_ENUM_BEGIN_(TVMFFIDefRegionKind)
   kTVMFFIDefRegionKindNone = 0,
-  kTVMFFIDefRegionKindRecursive = 1,
+  kTVMFFIDefRegionKindPattern = 1,
+  kTVMFFIDefRegionKindSimple = 2,
+  kTVMFFIDefRegionKindRecursive = 1,   /* the names up to 0.1.13 */
   kTVMFFIDefRegionKindNonRecursive = 2
 TVM_FFI_ENUM_END_(TVMFFIDefRegionKind);
 

@@ -14,7 +14,7 @@
 
 namespace tvm {
 namespace ffi {
-namespace details {
+namespace detail {
 
 inline std::optional<DLDeviceType> TryParseDLDeviceType(std::string_view name) {
   struct Entry {
@@ -55,7 +55,7 @@ inline std::optional<DLDevice> TryStringViewToDLDevice(std::string_view text) {
   return DLDevice{*type, *index};
 }
 
-}  // namespace details
+}  // namespace detail
 
 template <>
 struct TypeTraits<DLDevice>
@@ -67,7 +67,7 @@ struct TypeTraits<DLDevice>
   static std::optional<DLDevice> TryCastFromAnyView(const TVMFFIAny* src) {
     if (CheckAnyStrict(src)) return Load(src);
     if (auto text = TypeTraits<String>::TryCastFromAnyView(src)) {
-      return details::TryStringViewToDLDevice(std::string_view(text->data(), text->size()));
+      return detail::TryStringViewToDLDevice(std::string_view(text->data(), text->size()));
     }
     return std::nullopt;
   }

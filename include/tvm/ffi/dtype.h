@@ -23,7 +23,7 @@ namespace ffi {
 // Codes from here on belong to types registered by name.
 enum DLExtDataTypeCode { kDLExtCustomBegin = 129 };
 
-namespace details {
+namespace detail {
 
 inline const char* DLDataTypeCodeAsCStr(DLDataTypeCode type_code) {
   switch (static_cast<int>(type_code)) {
@@ -67,7 +67,7 @@ inline const char* DLDataTypeCodeAsCStr(DLDataTypeCode type_code) {
                             << static_cast<int>(type_code);
 }
 
-}  // namespace details
+}  // namespace detail
 
 inline DLDataType StringToDLDataType(const String& str) {
   DLDataType out;
@@ -98,7 +98,7 @@ inline std::string DTypeAbbrev(DLDataType dtype) {
   int code = dtype.code;
   if (code == kDLOpaqueHandle) return dtype.bits == 0 && dtype.lanes == 0 ? "void" : "handle";
   if (code >= static_cast<int>(kDLExtCustomBegin)) return DLDataTypeToString(dtype);
-  std::string name = details::DLDataTypeCodeAsCStr(static_cast<DLDataTypeCode>(code));
+  std::string name = detail::DLDataTypeCodeAsCStr(static_cast<DLDataTypeCode>(code));
   if (code == kDLInt) name = "i";
   if (code == kDLUInt) name = "u";
   if (code == kDLBfloat) name = "bf";
@@ -145,7 +145,7 @@ inline std::ostream& operator<<(std::ostream& os, DLDataType dtype) {
   if (TVMFFIDataTypeToString(&dtype, &text) == 0) {
     return os << ::tvm::ffi::TypeTraits<::tvm::ffi::String>::MoveFromAnyAfterCheck(&text);
   }
-  ::tvm::ffi::details::MoveFromSafeCallRaised();
+  ::tvm::ffi::detail::MoveFromSafeCallRaised();
   return os << "dtype(code=" << static_cast<int>(dtype.code)
             << ", bits=" << static_cast<int>(dtype.bits) << ", lanes=" << dtype.lanes << ')';
 }

@@ -39,7 +39,7 @@ class EnumStateObj : public Object {
 
 class EnumState : public ObjectRef {
  public:
-  TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(EnumState, ObjectRef, EnumStateObj);
+  TVM_FFI_DEFINE_OBJECT_REF_METHODS_NOTNULLABLE(EnumState, ObjectRef, EnumStateObj);
 };
 
 class Enum;
@@ -68,7 +68,12 @@ class EnumObj : public Object {
 
 class Enum : public ObjectRef {
  public:
-  TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(Enum, ObjectRef, EnumObj);
+  explicit Enum(ObjectPtr<EnumObj> data) : ObjectRef(std::move(data)) {}
+  TVM_FFI_DEFINE_OBJECT_REF_METHODS_NOTNULLABLE(Enum, ObjectRef, EnumObj);
+
+ protected:
+  // For subclasses that are still declared nullable, as all enums were up to 0.1.14.
+  Enum() = default;
 };
 
 // Base of enums whose value is their integer index.
@@ -80,7 +85,11 @@ class IntEnumObj : public EnumObj {
 
 class IntEnum : public Enum {
  public:
-  TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(IntEnum, Enum, IntEnumObj);
+  explicit IntEnum(ObjectPtr<IntEnumObj> data) : Enum(std::move(data)) {}
+  TVM_FFI_DEFINE_OBJECT_REF_METHODS_NOTNULLABLE(IntEnum, Enum, IntEnumObj);
+
+ protected:
+  IntEnum() = default;
 };
 
 // Base of enums whose value is their string index.
@@ -92,7 +101,11 @@ class StrEnumObj : public EnumObj {
 
 class StrEnum : public Enum {
  public:
-  TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(StrEnum, Enum, StrEnumObj);
+  explicit StrEnum(ObjectPtr<StrEnumObj> data) : Enum(std::move(data)) {}
+  TVM_FFI_DEFINE_OBJECT_REF_METHODS_NOTNULLABLE(StrEnum, Enum, StrEnumObj);
+
+ protected:
+  StrEnum() = default;
 };
 
 static_assert(sizeof(void*) != 8 || (sizeof(EnumStateObj) == 48 && sizeof(EnumObj) == 48 &&
@@ -126,7 +139,7 @@ Enum FindEnumEntry(int32_t type_index, const Index& index) {
     auto it = state->indexes.find(Any(index));
     if (it != state->indexes.end()) {
       if (auto entry = Any((*it).second).template as<Enum>()) {
-        if (entry->defined()) return *std::move(entry);
+        return *std::move(entry);
       }
     }
   }

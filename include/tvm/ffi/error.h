@@ -45,8 +45,8 @@ class ErrorObj : public Object, public TVMFFIErrorCell {
     extra_context = nullptr;
   }
   ~ErrorObj() {
-    details::ObjectUnsafe::DecRefObjectHandle(cause_chain);
-    details::ObjectUnsafe::DecRefObjectHandle(extra_context);
+    detail::ObjectUnsafe::DecRefObjectHandle(cause_chain);
+    detail::ObjectUnsafe::DecRefObjectHandle(extra_context);
   }
 
   static constexpr int32_t _type_index = TypeIndex::kTVMFFIError;
@@ -68,7 +68,7 @@ inline ObjectPtr<Object> CreateError(const std::string& kind, const std::string&
   int code = TVMFFIErrorCreateWithCauseAndExtraContext(
       &kind_bytes, &message_bytes, &backtrace_bytes, cause_chain, extra_context, &handle);
   if (code != 0) throw std::bad_alloc();
-  return details::ObjectUnsafe::ObjectPtrFromOwned<Object>(static_cast<TVMFFIObject*>(handle));
+  return detail::ObjectUnsafe::ObjectPtrFromOwned<Object>(static_cast<TVMFFIObject*>(handle));
 }
 
 }  // namespace tether
@@ -86,8 +86,8 @@ class TVM_FFI_DLL Error : public ObjectRef, public std::exception {
         std::optional<Error> cause_chain, std::optional<ObjectRef> extra_context) {
     data_ = tether::CreateError(
         kind, message, backtrace,
-        cause_chain ? details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(*cause_chain) : nullptr,
-        extra_context ? details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(*extra_context)
+        cause_chain ? detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(*cause_chain) : nullptr,
+        extra_context ? detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(*extra_context)
                       : nullptr);
   }
 
@@ -97,7 +97,7 @@ class TVM_FFI_DLL Error : public ObjectRef, public std::exception {
   std::string backtrace() const { return ToString(get()->backtrace); }
   std::optional<Error> cause_chain() const {
     if (get()->cause_chain == nullptr) return std::nullopt;
-    return details::ObjectUnsafe::ObjectRefFromObjectPtr<Error>(Borrow(get()->cause_chain));
+    return detail::ObjectUnsafe::ObjectRefFromObjectPtr<Error>(Borrow(get()->cause_chain));
   }
   std::optional<ObjectRef> extra_context() const {
     if (get()->extra_context == nullptr) return std::nullopt;
@@ -132,14 +132,14 @@ class TVM_FFI_DLL Error : public ObjectRef, public std::exception {
     return std::string(bytes.data, bytes.size);
   }
   static ObjectPtr<Object> Borrow(TVMFFIObjectHandle handle) {
-    return details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(static_cast<TVMFFIObject*>(handle));
+    return detail::ObjectUnsafe::ObjectPtrFromUnowned<Object>(static_cast<TVMFFIObject*>(handle));
   }
 };
 
 // Says that the host language has an exception pending; frontends re-raise that one.
 inline Error EnvErrorAlreadySet() { return Error("EnvErrorAlreadySet", "", ""); }
 
-namespace details {
+namespace detail {
 
 // The error a failed call left in this thread's slot.
 inline Error MoveFromSafeCallRaised() {
@@ -155,12 +155,12 @@ inline void SetSafeCallRaised(const Error& error) {
   TVMFFIErrorSetRaised(ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(error));
 }
 
-}  // namespace details
+}  // namespace detail
 
 namespace tether {
 
 TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RaiseUnknownException() {
-  details::SetSafeCallRaised(Error("RuntimeError", kUnknownException, ""));
+  detail::SetSafeCallRaised(Error("RuntimeError", kUnknownException, ""));
 }
 
 // Collects the message of one throw expression; the destructor throws.
@@ -210,9 +210,9 @@ class ErrorBuilder {
 
 }  // namespace tether
 
-namespace details {
+namespace detail {
 using ErrorBuilder = ::tvm::ffi::tether::ErrorBuilder;
-}  // namespace details
+}  // namespace detail
 
 #define TVM_FFI_THROW_WITH_LOG_(ErrorKind, Log)                                                   \
   ::tvm::ffi::tether::ErrorBuilder(#ErrorKind,                                                    \

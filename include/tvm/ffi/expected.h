@@ -12,6 +12,9 @@
 #include <tvm/ffi/any.h>
 #include <tvm/ffi/error.h>
 
+#include <optional>
+#include <ostream>
+#include <sstream>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -37,11 +40,24 @@ class Unexpected {
 template <typename E>
 Unexpected(E) -> Unexpected<E>;
 
-namespace details {
+template <typename T>
+class Expected;
+
+namespace detail {
 struct ExpectedUnsafe;
-}  // namespace details
+class UnexpectedBuilder;
+}  // namespace detail
 
 namespace tether {
+
+// Types from which an Expected is not made as from a value.
+template <typename U>
+inline constexpr bool is_expected_like_v =
+    std::is_base_of_v<Error, U> || std::is_same_v<U, detail::UnexpectedBuilder>;
+template <typename U>
+inline constexpr bool is_expected_like_v<Expected<U>> = true;
+template <typename E>
+inline constexpr bool is_expected_like_v<Unexpected<E>> = true;
 
 // What Expected<T> and Expected<void> share: one value whose index says error or not.
 class ExpectedBase {
@@ -52,18 +68,18 @@ class ExpectedBase {
   bool has_value() const noexcept { return is_ok(); }
   Error error() const& {
     if (!is_err()) ThrowNoError();
-    return details::AnyUnsafe::CopyFromAnyViewAfterCheck<Error>(data_);
+    return detail::AnyUnsafe::CopyFromAnyViewAfterCheck<Error>(data_);
   }
   Error error() && {
     if (!is_err()) ThrowNoError();
-    return details::AnyUnsafe::MoveFromAnyAfterCheck<Error>(std::move(data_));
+    return detail::AnyUnsafe::MoveFromAnyAfterCheck<Error>(std::move(data_));
   }
 
  protected:
   ExpectedBase() = default;
   explicit ExpectedBase(Any data) : data_(std::move(data)) {}
   void ThrowIfError() const {
-    if (is_err()) throw details::AnyUnsafe::CopyFromAnyViewAfterCheck<Error>(data_);
+    if (is_err()) throw detail::AnyUnsafe::CopyFromAnyViewAfterCheck<Error>(data_);
   }
 
   Any data_;
@@ -72,7 +88,7 @@ class ExpectedBase {
   [[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE static void ThrowNoError() {
     TVM_FFI_THROW(RuntimeError) << "Bad expected access: contains value, not error";
   }
-  friend struct details::ExpectedUnsafe;
+  friend struct detail::ExpectedUnsafe;
 };
 
 }  // namespace tether
@@ -91,14 +107,25 @@ class Expected : public tether::ExpectedBase {
   template <typename E, typename = std::enable_if_t<std::is_base_of_v<Error, std::remove_cv_t<E>>>>
   Expected(Unexpected<E> unexpected)  // NOLINT(*)
       : ExpectedBase(Any(Error(std::move(unexpected).error()))) {}
+  // Whatever converts to a T.
+  template <typename U, typename Bare = std::remove_cv_t<std::remove_reference_t<U>>,
+            typename = std::enable_if_t<!tether::is_expected_like_v<Bare> &&
+                                        !std::is_same_v<Bare, T> && std::is_convertible_v<U, T>>>
+  Expected(U&& value)  // NOLINT(*)
+      : ExpectedBase(Any(static_cast<T>(std::forward<U>(value)))) {}
+  template <typename U,
+            typename = std::enable_if_t<!std::is_void_v<U> && !std::is_same_v<U, T> &&
+                                        (type_subsumes_v<T, U> || std::is_convertible_v<U, T>)>>
+  Expected(Expected<U> other)  // NOLINT(*)
+      : ExpectedBase(Convert(std::move(other))) {}
 
   T value() const& {
     ThrowIfError();
-    return details::AnyUnsafe::CopyFromAnyViewAfterCheck<T>(data_);
+    return detail::AnyUnsafe::CopyFromAnyViewAfterCheck<T>(data_);
   }
   T value() && {
     ThrowIfError();
-    return details::AnyUnsafe::MoveFromAnyAfterCheck<T>(std::move(data_));
+    return detail::AnyUnsafe::MoveFromAnyAfterCheck<T>(std::move(data_));
   }
   template <typename U = std::remove_cv_t<T>>
   T value_or(U&& default_value) const& {
@@ -109,10 +136,39 @@ class Expected : public tether::ExpectedBase {
     return is_ok() ? std::move(*this).value() : static_cast<T>(std::forward<U>(default_value));
   }
 
+  // The value as a U without conversion, or a TypeError. An error stays the error it is. The &&
+  // form moves the value out, on success only.
+  template <typename U>
+  Expected<U> as_or_error() const& {
+    if (is_err()) return error();
+    if (!detail::AnyUnsafe::CheckAnyStrict<U>(data_)) return CannotTreat<U>();
+    return detail::AnyUnsafe::CopyFromAnyViewAfterCheck<U>(data_);
+  }
+  template <typename U>
+  Expected<U> as_or_error() && {
+    if (is_err()) return std::move(*this).error();
+    if (!detail::AnyUnsafe::CheckAnyStrict<U>(data_)) return CannotTreat<U>();
+    return detail::AnyUnsafe::MoveFromAnyAfterCheck<U>(std::move(data_));
+  }
+
  private:
   Expected() = default;
-  friend struct details::ExpectedUnsafe;
+  template <typename U>
+  static Any Convert(Expected<U> other);
+  template <typename U>
+  Error CannotTreat() const {
+    static_assert(!std::is_void_v<U> && !std::is_reference_v<U> && !std::is_same_v<U, Error>,
+                  "as_or_error needs the type of a value");
+    return Error(
+        "TypeError",
+        "Cannot treat type `" + data_.GetTypeKey() + "` as type `" + detail::Type2Str<U>::v() + "`",
+        "");
+  }
+  friend struct detail::ExpectedUnsafe;
 };
+
+template <typename T, typename U>
+inline constexpr bool type_subsumes_v<Expected<T>, Expected<U>> = type_subsumes_v<T, U>;
 
 template <>
 class Expected<void> : public tether::ExpectedBase {
@@ -126,13 +182,13 @@ class Expected<void> : public tether::ExpectedBase {
   void value() const { ThrowIfError(); }
 
  private:
-  friend struct details::ExpectedUnsafe;
+  friend struct detail::ExpectedUnsafe;
 };
 
 static_assert(sizeof(Expected<int>) == sizeof(TVMFFIAny) &&
               sizeof(Expected<void>) == sizeof(TVMFFIAny));
 
-namespace details {
+namespace detail {
 
 struct ExpectedUnsafe {
   template <typename T>
@@ -149,13 +205,110 @@ struct ExpectedUnsafe {
   TVM_FFI_INLINE static const Any& GetData(const Expected<T>& expected) {
     return expected.data_;
   }
+  template <typename T>
+  TVM_FFI_INLINE static Any&& GetData(Expected<T>& expected) {  // NOLINT(*)
+    return std::move(expected.data_);
+  }
   template <typename T, typename U>
   TVM_FFI_INLINE static T ValueAs(const Expected<U>& expected) {
     return AnyUnsafe::CopyFromAnyViewAfterCheck<T>(expected.data_);
   }
 };
 
-}  // namespace details
+// The message of an error that is returned, not thrown. It becomes an Unexpected or any Expected:
+//   return TVM_FFI_UNEXPECTED(ValueError) << "bad axis " << axis;
+class UnexpectedBuilder {
+ public:
+  TVM_FFI_COLD_CODE UnexpectedBuilder(const char* kind, const char* file, int line,
+                                      const char* function)
+      : kind_(kind), file_(file), line_(line), function_(function) {}
+  UnexpectedBuilder(const UnexpectedBuilder&) = delete;
+  UnexpectedBuilder& operator=(const UnexpectedBuilder&) = delete;
+
+  template <typename T>
+  UnexpectedBuilder&& operator<<(const T& value) && {
+    stream_ << value;
+    return std::move(*this);
+  }
+  UnexpectedBuilder&& operator<<(std::ostream& (*manipulator)(std::ostream&)) && {
+    stream_ << manipulator;
+    return std::move(*this);
+  }
+  UnexpectedBuilder&& operator<<(std::ios_base& (*manipulator)(std::ios_base&)) && {
+    stream_ << manipulator;
+    return std::move(*this);
+  }
+
+  operator Unexpected<Error>() && { return Unexpected<Error>(Build()); }  // NOLINT(*)
+  template <typename T>
+  operator Expected<T>() && {  // NOLINT(*)
+    return Expected<T>(Build());
+  }
+
+ private:
+  Error Build() const {
+    std::string frame = std::string("  File \"") + file_ + "\", line " + std::to_string(line_) +
+                        ", in " + function_ + "\n";
+    return Error(kind_, stream_.str(), std::move(frame));
+  }
+
+  const char* kind_;
+  const char* file_;
+  int line_;
+  const char* function_;
+  std::ostringstream stream_;
+};
+
+}  // namespace detail
+
+template <typename T>
+template <typename U>
+Any Expected<T>::Convert(Expected<U> other) {
+  if constexpr (type_subsumes_v<T, U>) {
+    return Any(detail::ExpectedUnsafe::GetData(other));
+  } else {
+    if (other.is_err()) return Any(std::move(other).error());
+    return Any(static_cast<T>(std::move(other).value()));
+  }
+}
+
+// An error to return. It has one frame, this place: no stack is walked.
+#define TVM_FFI_UNEXPECTED(ErrorKind) \
+  ::tvm::ffi::detail::UnexpectedBuilder(#ErrorKind, __FILE__, __LINE__, TVM_FFI_FUNC_SIG)
+
+// Checks that return the error. The switch keeps an `else` that follows where it belongs.
+#define TVM_FFI_RET_CHECK(cond, ErrorKind) \
+  switch (0)                               \
+  case 0:                                  \
+  default:                                 \
+    if (TVM_FFI_PREDICT_TRUE(cond)) {      \
+    } else /* NOLINT(*) */                 \
+      return TVM_FFI_UNEXPECTED(ErrorKind) << "Check failed: (" #cond ") is false: "
+
+#define TVM_FFI_RET_CHECK_OP_(Name, op, x, y, ErrorKind)              \
+  switch (0)                                                          \
+  case 0:                                                             \
+  default:                                                            \
+    if (auto tvm_ffi_check_failure_ = ::tvm::ffi::tether::Name(x, y); \
+        TVM_FFI_PREDICT_TRUE(tvm_ffi_check_failure_ == nullptr)) {    \
+    } else /* NOLINT(*) */                                            \
+      return TVM_FFI_UNEXPECTED(ErrorKind)                            \
+             << "Check failed: " #x " " #op " " #y << *tvm_ffi_check_failure_ << ": "
+
+#define TVM_FFI_RET_CHECK_LT(x, y, ErrorKind) TVM_FFI_RET_CHECK_OP_(CheckLT, <, x, y, ErrorKind)
+#define TVM_FFI_RET_CHECK_GT(x, y, ErrorKind) TVM_FFI_RET_CHECK_OP_(CheckGT, >, x, y, ErrorKind)
+#define TVM_FFI_RET_CHECK_LE(x, y, ErrorKind) TVM_FFI_RET_CHECK_OP_(CheckLE, <=, x, y, ErrorKind)
+#define TVM_FFI_RET_CHECK_GE(x, y, ErrorKind) TVM_FFI_RET_CHECK_OP_(CheckGE, >=, x, y, ErrorKind)
+#define TVM_FFI_RET_CHECK_EQ(x, y, ErrorKind) TVM_FFI_RET_CHECK_OP_(CheckEQ, ==, x, y, ErrorKind)
+#define TVM_FFI_RET_CHECK_NE(x, y, ErrorKind) TVM_FFI_RET_CHECK_OP_(CheckNE, !=, x, y, ErrorKind)
+
+#define TVM_FFI_RET_ICHECK(x) TVM_FFI_RET_CHECK(x, InternalError)
+#define TVM_FFI_RET_ICHECK_LT(x, y) TVM_FFI_RET_CHECK_LT(x, y, InternalError)
+#define TVM_FFI_RET_ICHECK_GT(x, y) TVM_FFI_RET_CHECK_GT(x, y, InternalError)
+#define TVM_FFI_RET_ICHECK_LE(x, y) TVM_FFI_RET_CHECK_LE(x, y, InternalError)
+#define TVM_FFI_RET_ICHECK_GE(x, y) TVM_FFI_RET_CHECK_GE(x, y, InternalError)
+#define TVM_FFI_RET_ICHECK_EQ(x, y) TVM_FFI_RET_CHECK_EQ(x, y, InternalError)
+#define TVM_FFI_RET_ICHECK_NE(x, y) TVM_FFI_RET_CHECK_NE(x, y, InternalError)
 
 namespace tether {
 
@@ -183,23 +336,23 @@ struct TypeTraits<Expected<T>> : public TypeTraitsBase {
   using Success = tether::ExpectedSuccess<T>;
 
   TVM_FFI_INLINE static void CopyToAnyView(const Expected<T>& src, TVMFFIAny* result) {
-    *result = *details::AnyUnsafe::TVMFFIAnyPtrFromAny(details::ExpectedUnsafe::GetData(src));
+    *result = *detail::AnyUnsafe::TVMFFIAnyPtrFromAny(detail::ExpectedUnsafe::GetData(src));
   }
   TVM_FFI_INLINE static void MoveToAny(Expected<T> src, TVMFFIAny* result) {
-    *result = details::ExpectedUnsafe::MoveToTVMFFIAny(std::move(src));
+    *result = detail::ExpectedUnsafe::MoveToTVMFFIAny(std::move(src));
   }
   TVM_FFI_INLINE static bool CheckAnyStrict(const TVMFFIAny* src) {
     return Success::CheckAnyStrict(src) || TypeTraits<Error>::CheckAnyStrict(src);
   }
   TVM_FFI_INLINE static Expected<T> CopyFromAnyViewAfterCheck(const TVMFFIAny* src) {
     Any owned(AnyView::CopyFromTVMFFIAny(*src));
-    return details::ExpectedUnsafe::MoveFromTVMFFIAny<T>(
-        details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(owned)));
+    return detail::ExpectedUnsafe::MoveFromTVMFFIAny<T>(
+        detail::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(owned)));
   }
   TVM_FFI_INLINE static Expected<T> MoveFromAnyAfterCheck(TVMFFIAny* src) {
-    Any owned = details::AnyUnsafe::MoveTVMFFIAnyToAny(src);
-    return details::ExpectedUnsafe::MoveFromTVMFFIAny<T>(
-        details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(owned)));
+    Any owned = detail::AnyUnsafe::MoveTVMFFIAnyToAny(src);
+    return detail::ExpectedUnsafe::MoveFromTVMFFIAny<T>(
+        detail::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(owned)));
   }
   static std::optional<Expected<T>> TryCastFromAnyView(const TVMFFIAny* src) {
     if (auto value = Success::TryCastFromAnyView(src)) {

@@ -13,11 +13,11 @@
 #define TVM_FFI_FUNCTION_H_
 
 #include <tvm/ffi/any.h>
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/expected.h>
-#include <tvm/ffi/function_details.h>
+#include <tvm/ffi/function_detail.h>
 
 #ifdef __GLIBCXX__
 #include <cxxabi.h>
@@ -46,7 +46,7 @@
   return 0;                                                 \
   }                                                         \
   catch (const ::tvm::ffi::Error& err) {                    \
-    ::tvm::ffi::details::SetSafeCallRaised(err);            \
+    ::tvm::ffi::detail::SetSafeCallRaised(err);             \
     return -1;                                              \
   }                                                         \
   catch (const std::bad_alloc& ex) {                        \
@@ -80,9 +80,9 @@
 #endif
 
 // Throws the raised error if a C function failed.
-#define TVM_FFI_CHECK_SAFE_CALL(func)                                                            \
-  do {                                                                                           \
-    if (TVM_FFI_PREDICT_FALSE((func) != 0)) throw ::tvm::ffi::details::MoveFromSafeCallRaised(); \
+#define TVM_FFI_CHECK_SAFE_CALL(func)                                                           \
+  do {                                                                                          \
+    if (TVM_FFI_PREDICT_FALSE((func) != 0)) throw ::tvm::ffi::detail::MoveFromSafeCallRaised(); \
   } while (false)
 
 namespace tvm {
@@ -93,7 +93,7 @@ namespace tether {
 // runtime has one ready that says so.
 inline void RaiseInternalError(const char* what) noexcept {
   try {
-    details::SetSafeCallRaised(Error("InternalError", what, ""));
+    detail::SetSafeCallRaised(Error("InternalError", what, ""));
   } catch (const std::bad_alloc&) {
     TVMFFIErrorSetRaisedFromCStr("MemoryError", "std::bad_alloc");
   }
@@ -222,7 +222,7 @@ class PackedArgs {
   // Views of args, which must stay alive.
   template <typename... Args>
   TVM_FFI_INLINE static void Fill(AnyView* data, Args&&... args) {
-    details::for_each([data](size_t i, auto&& arg) { data[i] = arg; }, std::forward<Args>(args)...);
+    detail::for_each([data](size_t i, auto&& arg) { data[i] = arg; }, std::forward<Args>(args)...);
   }
 
  private:
@@ -272,21 +272,21 @@ class Function : public ObjectRef {
   // From any callable with one signature of convertible types.
   template <typename TCallable>
   static Function FromTyped(TCallable callable) {
-    using Info = details::FunctionInfo<std::decay_t<TCallable>>;
+    using Info = detail::FunctionInfo<std::decay_t<TCallable>>;
     return FromCallable(
         [callable = std::move(callable)](const AnyView* args, int32_t num_args, Any* rv) {
-          details::unpack_call<typename Info::RetType>(std::make_index_sequence<Info::num_args>{},
-                                                       nullptr, callable, args, num_args, rv);
+          detail::unpack_call<typename Info::RetType>(std::make_index_sequence<Info::num_args>{},
+                                                      nullptr, callable, args, num_args, rv);
         });
   }
   // With the name its argument errors mention.
   template <typename TCallable>
   static Function FromTyped(TCallable callable, std::string name) {
-    using Info = details::FunctionInfo<std::decay_t<TCallable>>;
+    using Info = detail::FunctionInfo<std::decay_t<TCallable>>;
     return FromCallable([callable = std::move(callable), name = std::move(name)](
                             const AnyView* args, int32_t num_args, Any* rv) {
-      details::unpack_call<typename Info::RetType>(std::make_index_sequence<Info::num_args>{},
-                                                   &name, callable, args, num_args, rv);
+      detail::unpack_call<typename Info::RetType>(std::make_index_sequence<Info::num_args>{}, &name,
+                                                  callable, args, num_args, rv);
     });
   }
 
@@ -305,7 +305,7 @@ class Function : public ObjectRef {
     TVM_FFI_CHECK_SAFE_CALL(TVMFFIFunctionGetGlobal(&name_bytes, &handle));
     if (handle == nullptr) return std::nullopt;
     return Function(
-        details::ObjectUnsafe::ObjectPtrFromOwned<FunctionObj>(static_cast<TVMFFIObject*>(handle)));
+        detail::ObjectUnsafe::ObjectPtrFromOwned<FunctionObj>(static_cast<TVMFFIObject*>(handle)));
   }
   static std::optional<Function> GetGlobal(const std::string& name) {
     return GetGlobal(std::string_view(name));
@@ -333,7 +333,7 @@ class Function : public ObjectRef {
   static void SetGlobal(std::string_view name, Function func, bool override = false) {
     TVMFFIByteArray name_bytes = tether::AsBytes(name);
     TVM_FFI_CHECK_SAFE_CALL(TVMFFIFunctionSetGlobal(
-        &name_bytes, details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(func), override));
+        &name_bytes, detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(func), override));
   }
   static std::vector<String> ListGlobalNames() {
     Function name_at =
@@ -371,7 +371,7 @@ class Function : public ObjectRef {
   Expected<T> CallExpected(Args&&... args) const {
     Any result;
     if (InvokeSafe(&result, tether::HoldArgument(std::forward<Args>(args))...) != 0) {
-      return details::MoveFromSafeCallRaised();
+      return detail::MoveFromSafeCallRaised();
     }
     return ToExpected<T>(std::move(result));
   }
@@ -439,8 +439,8 @@ class Function : public ObjectRef {
   template <typename T>
   static Expected<T> ToExpected(Any result) {
     if constexpr (std::is_same_v<T, Any>) {
-      return details::ExpectedUnsafe::MoveFromTVMFFIAny<Any>(
-          details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(result)));
+      return detail::ExpectedUnsafe::MoveFromTVMFFIAny<Any>(
+          detail::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(result)));
     } else {
       if constexpr (std::is_void_v<T>) {
         if (result == nullptr) return {};
@@ -448,7 +448,7 @@ class Function : public ObjectRef {
         if (auto value = result.template try_cast<T>()) return *std::move(value);
       }
       if (auto error = result.template as<Error>()) return *std::move(error);
-      return MismatchError(details::Type2Str<T>::v(), result.GetTypeKey());
+      return MismatchError(detail::Type2Str<T>::v(), result.GetTypeKey());
     }
   }
   static Error MismatchError(const std::string& expected, const std::string& actual) {
@@ -504,7 +504,7 @@ class TypedFunction<R(Args...)> {
       Any result = packed_(std::forward<Args>(args)...);
       if constexpr (TypeTraits<R>::storage_enabled) {
         if (TVM_FFI_PREDICT_TRUE(
-                TypeTraits<R>::CheckAnyStrict(details::AnyUnsafe::TVMFFIAnyPtrFromAny(result)))) {
+                TypeTraits<R>::CheckAnyStrict(detail::AnyUnsafe::TVMFFIAnyPtrFromAny(result)))) {
           return std::move(result).template cast<R>();
         }
       }
@@ -518,14 +518,13 @@ class TypedFunction<R(Args...)> {
   Function&& packed() && { return std::move(packed_); }
   bool operator==(std::nullptr_t) const { return packed_ == nullptr; }
   bool operator!=(std::nullptr_t) const { return packed_ != nullptr; }
-  static std::string TypeSchema() { return details::FuncFunctorImpl<R, Args...>::TypeSchema(); }
+  static std::string TypeSchema() { return detail::FuncFunctorImpl<R, Args...>::TypeSchema(); }
 
  private:
   // A Python callback may return anything.
   [[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE static void ThrowBadResult(const Any& result) {
-    const TVMFFIAny* cell = details::AnyUnsafe::TVMFFIAnyPtrFromAny(result);
-    tether::ThrowResultMismatch(details::FuncFunctorImpl<R, Args...>::Sig,
-                                details::Type2Str<R>::v(),
+    const TVMFFIAny* cell = detail::AnyUnsafe::TVMFFIAnyPtrFromAny(result);
+    tether::ThrowResultMismatch(detail::FuncFunctorImpl<R, Args...>::Sig, detail::Type2Str<R>::v(),
                                 TypeTraits<R>::GetMismatchTypeInfo(cell));
   }
 
@@ -558,7 +557,7 @@ struct TypeTraits<TypedFunction<FType>> : public TypeTraitsBase {
     }
     return std::nullopt;
   }
-  static std::string TypeStr() { return details::FunctionInfo<FType>::Sig(); }
+  static std::string TypeStr() { return detail::FunctionInfo<FType>::Sig(); }
   static std::string TypeSchema() { return TypedFunction<FType>::TypeSchema(); }
 };
 
@@ -580,7 +579,7 @@ inline int ReturnRuntimeString(std::string_view text, TVMFFIAny* result) {
 template <typename F>
 int ReturnMetadata(TVMFFIAny* result) {
   TVM_FFI_SAFE_CALL_BEGIN();
-  String schema = EscapeStringJSON(String(details::FunctionInfo<F>::TypeSchema()));
+  String schema = EscapeStringJSON(String(detail::FunctionInfo<F>::TypeSchema()));
   std::string text = "{\"type_schema\":" + std::string(schema) + "}";
   TVM_FFI_CHECK_SAFE_CALL(ReturnRuntimeString(text, result));
   TVM_FFI_SAFE_CALL_END();
@@ -592,10 +591,10 @@ int ReturnMetadata(TVMFFIAny* result) {
   extern "C" {                                                                                  \
   TVM_FFI_DLL_EXPORT int __tvm_ffi_##ExportName(void*, const TVMFFIAny* args, int32_t num_args, \
                                                 TVMFFIAny* result) {                            \
-    using TVMFFIInfo_ = ::tvm::ffi::details::FunctionInfo<std::decay_t<decltype(Function)>>;    \
+    using TVMFFIInfo_ = ::tvm::ffi::detail::FunctionInfo<std::decay_t<decltype(Function)>>;     \
     TVM_FFI_SAFE_CALL_BEGIN();                                                                  \
     static const std::string tvm_ffi_name_ = #ExportName;                                       \
-    ::tvm::ffi::details::unpack_call<typename TVMFFIInfo_::RetType>(                            \
+    ::tvm::ffi::detail::unpack_call<typename TVMFFIInfo_::RetType>(                             \
         std::make_index_sequence<TVMFFIInfo_::num_args>{}, &tvm_ffi_name_, Function,            \
         reinterpret_cast<const ::tvm::ffi::AnyView*>(args), num_args,                           \
         reinterpret_cast<::tvm::ffi::Any*>(result));                                            \

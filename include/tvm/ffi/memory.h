@@ -24,7 +24,7 @@ namespace ffi {
 
 using FObjectDeleter = void (*)(void* obj, int flags);
 
-namespace details {
+namespace detail {
 
 inline void* AlignedAlloc(size_t size, size_t align) {
   if (align <= alignof(std::max_align_t)) {
@@ -43,13 +43,13 @@ inline void* AlignedAlloc(size_t size, size_t align) {
 // Pairs with AlignedAlloc of alignment up to that of max_align_t, and, except on MSVC, any other.
 inline void AlignedFree(void* p) noexcept { std::free(p); }
 
-}  // namespace details
+}  // namespace detail
 
 namespace tether {
 
 // Returns the block to whatever allocator it came from.
 TVM_FFI_INLINE void ReleaseBody(void* body) {
-  details::ObjectUnsafe::GetObjectAllocHeaderFromPtr(body)->delete_space(body);
+  detail::ObjectUnsafe::GetObjectAllocHeaderFromPtr(body)->delete_space(body);
 }
 
 // Gives the block back if the constructor throws.
@@ -95,7 +95,7 @@ TVM_FFI_INLINE void DeleteInPhases(TVMFFIObject* self, void* body, int flags,
 
 template <typename T>
 void DestroyObject(void* self, int flags) {
-  T* body = details::ObjectUnsafe::RawObjectPtrFromUnowned<T>(static_cast<TVMFFIObject*>(self));
+  T* body = detail::ObjectUnsafe::RawObjectPtrFromUnowned<T>(static_cast<TVMFFIObject*>(self));
   DeleteInPhases(static_cast<TVMFFIObject*>(self), body, flags, [body] { body->T::~T(); });
 }
 
@@ -188,14 +188,14 @@ ObjectPtr<T> MakeObject(size_t size, Args&&... args) {
     object = ::new (body) T(std::forward<Args>(args)...);
     guard.Dismiss();
   }
-  TVMFFIObject* header = details::ObjectUnsafe::GetHeader(object);
-  header->combined_ref_count = details::kCombinedRefCountBothOne;
+  TVMFFIObject* header = detail::ObjectUnsafe::GetHeader(object);
+  header->combined_ref_count = detail::kCombinedRefCountBothOne;
   header->type_index = type_index;
   // With a vtable or another base in front, the bytes before the header belong to the object
   // itself.
   header->__padding = static_cast<void*>(header) == body ? kTVMFFIObjectAllocHeaderMark : 0;
   header->deleter = DeleterOf<T>();
-  return details::ObjectUnsafe::ObjectPtrFromOwned<T>(header);
+  return detail::ObjectUnsafe::ObjectPtrFromOwned<T>(header);
 }
 
 }  // namespace tether
@@ -207,7 +207,7 @@ inline ObjectPtr<T> make_object(Args&&... args) {
 
 template <typename T, typename... Args>
 inline Arc<T> make_arc(Args&&... args) {
-  return details::ObjectUnsafe::ArcFromObjectPtr<T>(make_object<T>(std::forward<Args>(args)...));
+  return detail::ObjectUnsafe::ArcFromObjectPtr<T>(make_object<T>(std::forward<Args>(args)...));
 }
 
 // An ArrayType followed, at sizeof(ArrayType), by room for num_elems elements left uninitialised.

@@ -23,7 +23,7 @@
 #ifndef TVM_FFI_OBJECT_H_
 #define TVM_FFI_OBJECT_H_
 
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/object_ptr.h>
 #include <tvm/ffi/object_ref.h>
@@ -50,6 +50,9 @@ int32_t RegisterClass(int32_t static_type_index) {
                     static_cast<int64_t>(Class::_type_child_slots) <
                         static_cast<int64_t>(Parent::_type_child_slots),
                 "Need to set _type_child_slots when parent specifies it.");
+  static_assert(!Parent::_type_s_eq_hash_subclass_kind_fixed ||
+                    Class::_type_s_eq_hash_kind == Parent::_type_s_eq_hash_kind,
+                "the parent fixes _type_s_eq_hash_kind for its subclasses");
   TVMFFIByteArray key{Class::_type_key, std::char_traits<char>::length(Class::_type_key)};
   return TVMFFITypeGetOrAllocIndex(
       &key, static_type_index, Class::_type_depth, static_cast<int32_t>(Class::_type_child_slots),

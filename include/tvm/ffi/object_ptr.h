@@ -8,7 +8,7 @@
 #ifndef TVM_FFI_OBJECT_PTR_H_
 #define TVM_FFI_OBJECT_PTR_H_
 
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/ref_count.h>
 #include <tvm/ffi/type_traits.h>
@@ -37,7 +37,7 @@ class Optional;
 template <typename... V>
 class Variant;
 
-namespace details {
+namespace detail {
 
 struct ObjectUnsafe;
 
@@ -58,7 +58,7 @@ inline bool RuntimeTypeIndexMatch(int32_t actual, int32_t target) {
          actual_info->type_ancestors[depth]->type_index == target;
 }
 
-}  // namespace details
+}  // namespace detail
 
 // Base of every class whose instances are shared across the boundary. No virtual functions needed.
 class Object {
@@ -74,6 +74,8 @@ class Object {
   static constexpr int32_t _type_index = TypeIndex::kTVMFFIObject;
   static constexpr int32_t _type_depth = 0;
   static constexpr TVMFFISEqHashKind _type_s_eq_hash_kind = kTVMFFISEqHashKindUnsupported;
+  // True: subclasses must have the same kind.
+  static constexpr bool _type_s_eq_hash_subclass_kind_fixed = false;
 
   Object() noexcept {
     header_.combined_ref_count = 0;
@@ -88,7 +90,7 @@ class Object {
 
   template <typename T>
   bool IsInstance() const {
-    return details::IsObjectInstance<T>(header_.type_index);
+    return detail::IsObjectInstance<T>(header_.type_index);
   }
   int32_t type_index() const { return header_.type_index; }
   std::string GetTypeKey() const { return TypeIndexToTypeKey(header_.type_index); }
@@ -97,27 +99,30 @@ class Object {
 
   uint64_t use_count() const {
     return tether::CountWord::Load(&header_.combined_ref_count) &
-           details::kCombinedRefCountMaskUInt32;
+           detail::kCombinedRefCountMaskUInt32;
   }
-  bool unique() const { return use_count() == 1; }
+  // Whether nobody else can reach the object: one strong reference and no weak one.
+  bool unique() const {
+    return tether::CountWord::Load(&header_.combined_ref_count) == detail::kCombinedRefCountBothOne;
+  }
 
   static int32_t RuntimeTypeIndex() noexcept { return TypeIndex::kTVMFFIObject; }
   static int32_t _GetOrAllocRuntimeTypeIndex() { return TypeIndex::kTVMFFIObject; }
 
  private:
   void IncRef() {
-    tether::CountWord::Add(&header_.combined_ref_count, details::kCombinedRefCountStrongOne);
+    tether::CountWord::Add(&header_.combined_ref_count, detail::kCombinedRefCountStrongOne);
   }
   void DecRef() { tether::DropStrong(&header_); }
   void IncWeakRef() {
-    tether::CountWord::Add(&header_.combined_ref_count, details::kCombinedRefCountWeakOne);
+    tether::CountWord::Add(&header_.combined_ref_count, detail::kCombinedRefCountWeakOne);
   }
   void DecWeakRef() { tether::DropWeak(&header_); }
   bool TryPromoteWeakPtr() {
     uint64_t old = tether::CountWord::Load(&header_.combined_ref_count);
-    while ((old & details::kCombinedRefCountMaskUInt32) != 0) {
+    while ((old & detail::kCombinedRefCountMaskUInt32) != 0) {
       if (tether::CountWord::CompareExchange(&header_.combined_ref_count, &old,
-                                             old + details::kCombinedRefCountStrongOne)) {
+                                             old + detail::kCombinedRefCountStrongOne)) {
         return true;
       }
     }
@@ -128,7 +133,7 @@ class Object {
   friend class ObjectPtr;
   template <typename>
   friend class WeakObjectPtr;
-  friend struct details::ObjectUnsafe;
+  friend struct detail::ObjectUnsafe;
 };
 
 static_assert(sizeof(Object) == sizeof(TVMFFIObject), "Object is its header");
@@ -192,7 +197,7 @@ class ObjectPtr {
   friend class WeakObjectPtr;
   friend class ObjectRef;
   friend struct ObjectPtrHash;
-  friend struct details::ObjectUnsafe;
+  friend struct detail::ObjectUnsafe;
 };
 
 // An ObjectPtr that is never null, except after it was moved from.
@@ -215,7 +220,7 @@ class Arc : public ObjectPtr<T> {
   using ObjectPtr<T>::reset;
   using ObjectPtr<T>::swap;
   explicit Arc(ObjectPtr<T>&& ptr) : ObjectPtr<T>(std::move(ptr)) {}
-  friend struct details::ObjectUnsafe;
+  friend struct detail::ObjectUnsafe;
 };
 
 // Keeps the storage, not the object: lock() gives a strong pointer while the object lives.
@@ -279,13 +284,13 @@ class WeakObjectPtr {
   friend class WeakObjectPtr;
 };
 
-namespace details {
+namespace detail {
 
 // Exact match for final classes; the reserved index range; then the ancestor at the target's depth.
 template <typename TargetType>
 TVM_FFI_INLINE bool IsObjectInstance(int32_t object_type_index) {
   static_assert(std::is_base_of_v<Object, TargetType>);
-  if constexpr (std::is_same_v<TargetType, Object>) {
+  if constexpr (std::is_same_v<std::remove_cv_t<TargetType>, Object>) {
     return true;
   } else if constexpr (TargetType::_type_final) {
     return object_type_index == TargetType::RuntimeTypeIndex();
@@ -305,7 +310,7 @@ TVM_FFI_INLINE bool IsObjectInstance(int32_t object_type_index) {
   }
 }
 
-}  // namespace details
+}  // namespace detail
 
 }  // namespace ffi
 }  // namespace tvm

@@ -4,11 +4,11 @@
 //
 //   ObjectRef ref = ...;
 //   if (const auto* point = ref.as<PointObj>()) use(point->x);
-//   TVMFFIObject* handle = details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(ref);
+//   TVMFFIObject* handle = detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(ref);
 #ifndef TVM_FFI_OBJECT_REF_H_
 #define TVM_FFI_OBJECT_REF_H_
 
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/object_ptr.h>
 #include <tvm/ffi/type_traits.h>
@@ -76,7 +76,7 @@ class ObjectRef {
   bool Is() const;
 
   friend struct ObjectPtrHash;
-  friend struct details::ObjectUnsafe;
+  friend struct detail::ObjectUnsafe;
 };
 
 struct ObjectPtrHash {
@@ -103,10 +103,13 @@ struct ObjectPtrEqual {
 template <typename T>
 inline constexpr bool is_object_subclass_v = std::is_base_of_v<Object, T>;
 
+template <typename Ref, typename Obj>
+inline constexpr bool object_ref_contains_is_enabled_v =
+    std::is_base_of_v<ObjectRef, Ref>&& std::is_base_of_v<Object, Obj>;
+
 // Whether any Obj may be held by a Ref.
 template <typename Ref, typename Obj,
-          typename =
-              std::enable_if_t<std::is_base_of_v<ObjectRef, Ref> && std::is_base_of_v<Object, Obj>>>
+          typename = std::enable_if_t<object_ref_contains_is_enabled_v<Ref, Obj>>>
 inline constexpr bool object_ref_contains_v =
     Ref::_type_container_is_exact&& std::is_base_of_v<typename Ref::ContainerType, Obj>;
 
@@ -118,7 +121,7 @@ inline constexpr bool is_unqualified_v =
 
 }  // namespace tether
 
-namespace details {
+namespace detail {
 
 template <typename T>
 inline constexpr bool is_qualified_object_v =
@@ -214,7 +217,7 @@ struct ObjectUnsafe {
   }
 };
 
-}  // namespace details
+}  // namespace detail
 
 }  // namespace ffi
 }  // namespace tvm

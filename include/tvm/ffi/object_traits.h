@@ -6,7 +6,7 @@
 #ifndef TVM_FFI_OBJECT_TRAITS_H_
 #define TVM_FFI_OBJECT_TRAITS_H_
 
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/object_ref.h>
 #include <tvm/ffi/type_traits.h>
@@ -81,7 +81,7 @@ TVM_FFI_INLINE void StoreObjectOrNone(TVMFFIObject* obj, TVMFFIAny* result) {
 template <typename O>
 TVM_FFI_INLINE bool HoldsInstance(const TVMFFIAny* src) {
   return src->type_index >= TypeIndex::kTVMFFIStaticObjectBegin &&
-         details::IsObjectInstance<O>(src->type_index);
+         detail::IsObjectInstance<O>(src->type_index);
 }
 
 // Takes the object out of an owning cell, which becomes None. None gives null.
@@ -103,18 +103,21 @@ template <typename TObjRef>
 struct ObjectRefTypeTraitsBase : public TypeTraitsBase {
   static constexpr int32_t field_static_type_index = TypeIndex::kTVMFFIObject;
   using ContainerType = typename TObjRef::ContainerType;
+  // A container that was moved from is null too.
+  static constexpr bool kMayBeNull =
+      TObjRef::_type_is_nullable || !TObjRef::_type_container_is_exact;
 
   TVM_FFI_INLINE static void CopyToAnyView(const TObjRef& src, TVMFFIAny* result) {
-    TVMFFIObject* obj = details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(src);
-    if constexpr (TObjRef::_type_is_nullable) {
+    TVMFFIObject* obj = detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(src);
+    if constexpr (kMayBeNull) {
       tether::StoreObjectOrNone(obj, result);
     } else {
       tether::StoreObject(obj, result);
     }
   }
   TVM_FFI_INLINE static void MoveToAny(TObjRef src, TVMFFIAny* result) {
-    TVMFFIObject* obj = details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(src));
-    if constexpr (TObjRef::_type_is_nullable) {
+    TVMFFIObject* obj = detail::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(src));
+    if constexpr (kMayBeNull) {
       tether::StoreObjectOrNone(obj, result);
     } else {
       tether::StoreObject(obj, result);
@@ -127,15 +130,16 @@ struct ObjectRefTypeTraitsBase : public TypeTraitsBase {
     return tether::HoldsInstance<ContainerType>(src);
   }
   TVM_FFI_INLINE static TObjRef CopyFromAnyViewAfterCheck(const TVMFFIAny* src) {
-    return details::ObjectUnsafe::ObjectRefFromObjectPtr<TObjRef>(
-        details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(tether::ObjectOrNull(src)));
+    return detail::ObjectUnsafe::ObjectRefFromObjectPtr<TObjRef>(
+        detail::ObjectUnsafe::ObjectPtrFromUnowned<Object>(tether::ObjectOrNull(src)));
   }
   TVM_FFI_INLINE static TObjRef MoveFromAnyAfterCheck(TVMFFIAny* src) {
-    return details::ObjectUnsafe::ObjectRefFromObjectPtr<TObjRef>(
-        details::ObjectUnsafe::ObjectPtrFromOwned<Object>(tether::TakeObject(src)));
+    return detail::ObjectUnsafe::ObjectRefFromObjectPtr<TObjRef>(
+        detail::ObjectUnsafe::ObjectPtrFromOwned<Object>(tether::TakeObject(src)));
   }
   TVM_FFI_INLINE static std::optional<TObjRef> TryCastFromAnyView(const TVMFFIAny* src) {
-    if (ObjectRefTypeTraitsBase::CheckAnyStrict(src)) return CopyFromAnyViewAfterCheck(src);
+    // The check of the final traits, which may accept less than this one.
+    if (TypeTraits<TObjRef>::CheckAnyStrict(src)) return CopyFromAnyViewAfterCheck(src);
     return std::nullopt;
   }
   static std::string TypeStr() { return ContainerType::_type_key; }
@@ -164,10 +168,10 @@ struct OwningPtrTraits : public TypeTraitsBase {
   static constexpr int32_t field_static_type_index = TypeIndex::kTVMFFIObject;
 
   TVM_FFI_INLINE static void CopyToAnyView(const Ptr& src, TVMFFIAny* result) {
-    StoreObjectOrNone(details::ObjectUnsafe::TVMFFIObjectPtrFromObjectPtr<O>(src), result);
+    StoreObjectOrNone(detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectPtr<O>(src), result);
   }
   TVM_FFI_INLINE static void MoveToAny(Ptr src, TVMFFIAny* result) {
-    StoreObjectOrNone(details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr<O>(std::move(src)),
+    StoreObjectOrNone(detail::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr<O>(std::move(src)),
                       result);
   }
   TVM_FFI_INLINE static bool CheckAnyStrict(const TVMFFIAny* src) {
@@ -175,10 +179,10 @@ struct OwningPtrTraits : public TypeTraitsBase {
     return HoldsInstance<O>(src);
   }
   TVM_FFI_INLINE static Ptr CopyFromAnyViewAfterCheck(const TVMFFIAny* src) {
-    return Wrap(details::ObjectUnsafe::ObjectPtrFromUnowned<O>(ObjectOrNull(src)));
+    return Wrap(detail::ObjectUnsafe::ObjectPtrFromUnowned<O>(ObjectOrNull(src)));
   }
   TVM_FFI_INLINE static Ptr MoveFromAnyAfterCheck(TVMFFIAny* src) {
-    return Wrap(details::ObjectUnsafe::ObjectPtrFromOwned<O>(TakeObject(src)));
+    return Wrap(detail::ObjectUnsafe::ObjectPtrFromOwned<O>(TakeObject(src)));
   }
   TVM_FFI_INLINE static std::optional<Ptr> TryCastFromAnyView(const TVMFFIAny* src) {
     if (CheckAnyStrict(src)) return CopyFromAnyViewAfterCheck(src);
@@ -195,7 +199,7 @@ struct OwningPtrTraits : public TypeTraitsBase {
     if constexpr (kNullable) {
       return std::move(ptr);
     } else {
-      return details::ObjectUnsafe::ArcFromObjectPtr<O>(std::move(ptr));
+      return detail::ObjectUnsafe::ArcFromObjectPtr<O>(std::move(ptr));
     }
   }
 };
@@ -204,18 +208,18 @@ struct OwningPtrTraits : public TypeTraitsBase {
 template <typename Ptr, typename O>
 struct RawObjectPtrTraits : public TypeTraitsBase {
   TVM_FFI_INLINE static void CopyToAnyView(const Ptr& src, TVMFFIAny* result) {
-    StoreObject(details::ObjectUnsafe::GetHeader(src), result);
+    StoreObject(detail::ObjectUnsafe::GetHeader(src), result);
   }
   TVM_FFI_INLINE static void MoveToAny(Ptr src, TVMFFIAny* result) {
     CopyToAnyView(src, result);
-    details::ObjectUnsafe::IncRefObjectHandle(result->v_obj);
+    detail::ObjectUnsafe::IncRefObjectHandle(result->v_obj);
   }
   TVM_FFI_INLINE static bool CheckAnyStrict(const TVMFFIAny* src) { return HoldsInstance<O>(src); }
   TVM_FFI_INLINE static Ptr CopyFromAnyViewAfterCheck(const TVMFFIAny* src) {
     if constexpr (!std::is_const_v<std::remove_pointer_t<Ptr>>) {
       static_assert(O::_type_mutable, "TObject must be mutable to enable cast from Any");
     }
-    return details::ObjectUnsafe::RawObjectPtrFromUnowned<O>(src->v_obj);
+    return detail::ObjectUnsafe::RawObjectPtrFromUnowned<O>(src->v_obj);
   }
   TVM_FFI_INLINE static std::optional<Ptr> TryCastFromAnyView(const TVMFFIAny* src) {
     if (CheckAnyStrict(src)) return CopyFromAnyViewAfterCheck(src);
@@ -244,20 +248,20 @@ template <typename RefType>
 bool ObjectRef::Is() const {
   if (data_ == nullptr) return RefType::_type_is_nullable;
   TVMFFIAny cell;
-  tether::StoreObject(details::ObjectUnsafe::GetHeader(data_.get()), &cell);
+  tether::StoreObject(detail::ObjectUnsafe::GetHeader(data_.get()), &cell);
   return TypeTraits<RefType>::CheckAnyStrict(&cell);
 }
 
 template <typename RefType, typename>
 std::optional<RefType> ObjectRef::as() const& {
   if (!Is<RefType>()) return std::nullopt;
-  return details::ObjectUnsafe::ObjectRefFromObjectPtr<RefType>(data_);
+  return detail::ObjectUnsafe::ObjectRefFromObjectPtr<RefType>(data_);
 }
 
 template <typename RefType, typename>
 std::optional<RefType> ObjectRef::as() && {
   if (!Is<RefType>()) return std::nullopt;
-  return details::ObjectUnsafe::ObjectRefFromObjectPtr<RefType>(std::move(data_));
+  return detail::ObjectUnsafe::ObjectRefFromObjectPtr<RefType>(std::move(data_));
 }
 
 }  // namespace ffi

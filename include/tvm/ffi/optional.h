@@ -52,15 +52,21 @@ inline constexpr bool use_default_type_traits_v<Optional<T>> = false;
 
 namespace tether {
 
-[[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowEmptyOptional() {
-  TVM_FFI_THROW(RuntimeError) << "Back optional access";
+// The spelling is that of the interface.
+inline constexpr const char* kEmptyOptional = "Back optional access";
+
+[[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowEmptyOptional(const char* text) {
+  TVM_FFI_THROW(RuntimeError) << text;
 }
 
 // What every form of Optional<T> has in common. Self provides has_value(), Get() and Take(), and
-// SameStorage(other), which is true only where equality then follows from identity.
+// SameStorage(other), which is true only where equality then follows from identity. kEmptyText is
+// the message of value() on nothing.
 template <typename Self, typename T>
 class OptionalApi {
  public:
+  using value_type = T;
+
   explicit operator bool() const noexcept { return self().has_value(); }
   template <typename U>
   T value_or(U&& default_value) const {
@@ -101,17 +107,43 @@ class OptionalApi {
 
  protected:
   void CheckHasValue() const {
-    if (TVM_FFI_PREDICT_FALSE(!self().has_value())) ThrowEmptyOptional();
+    if (TVM_FFI_PREDICT_FALSE(!self().has_value())) ThrowEmptyOptional(Self::kEmptyText);
   }
 
  private:
   const Self& self() const { return static_cast<const Self&>(*this); }
 };
 
-// The forms that return their value by copy or move: all but std::optional.
+// The forms that return their value by copy or move: all but std::optional. Self also provides
+// CopyToView(cell) and MoveTo(cell).
 template <typename Self, typename T>
 class OptionalByValueApi : public OptionalApi<Self, T> {
  public:
+  // The content as a U without conversion: a std::optional, or a pointer if U is an object class.
+  // Nothing reads as None.
+  template <typename U>
+  auto as() const {
+    return View().template as<U>();
+  }
+  // The same, or a TypeError. The && form moves the content out, on success only.
+  template <typename U>
+  U as_or_throw() const& {
+    return View().template as_or_throw<U>();
+  }
+  template <typename U>
+  U as_or_throw() && {
+    if constexpr (std::is_same_v<U, Any>) {
+      return Any(std::move(self()));
+    } else if constexpr (TypeTraits<U>::storage_enabled && !std::is_pointer_v<U>) {
+      TVMFFIAny cell = View().CopyToTVMFFIAny();
+      if (TVM_FFI_PREDICT_FALSE(!TypeTraits<U>::CheckAnyStrict(&cell))) ThrowBadAs<U>(&cell);
+      self().MoveTo(&cell);
+      return TypeTraits<U>::MoveFromAnyAfterCheck(&cell);
+    } else {
+      return View().template as_or_throw<U>();
+    }
+  }
+
   T value() const& {
     this->CheckHasValue();
     return self().Get();
@@ -131,31 +163,35 @@ class OptionalByValueApi : public OptionalApi<Self, T> {
  private:
   const Self& self() const { return static_cast<const Self&>(*this); }
   Self& self() { return static_cast<Self&>(*this); }
+  AnyView View() const {
+    TVMFFIAny cell;
+    self().CopyToView(&cell);
+    return AnyView::CopyFromTVMFFIAny(cell);
+  }
 };
 
 }  // namespace tether
 
-// A reference: null is nothing. Still an ObjectRef.
+// A reference: null is nothing. One pointer, like the reference, but not an ObjectRef itself.
 template <typename T>
 class Optional<T, std::enable_if_t<use_object_ref_optional_v<T>>>
-    : public ObjectRef, public tether::OptionalByValueApi<Optional<T>, T> {
+    : public tether::OptionalByValueApi<Optional<T>, T> {
   using Api = tether::OptionalByValueApi<Optional<T>, T>;
 
  public:
   using ContainerType = typename T::ContainerType;
-  static constexpr bool _type_container_is_exact = T::_type_container_is_exact;
 
   Optional() = default;
   TVM_FFI_DEFINE_DEFAULT_COPY_MOVE_AND_ASSIGN(Optional);
-  Optional(std::nullopt_t) {}  // NOLINT(*)
-  Optional(std::nullptr_t) {}  // NOLINT(*)
-  explicit Optional(UnsafeInit tag) : ObjectRef(tag) {}
-  Optional(T other) : ObjectRef(std::move(other)) {}  // NOLINT(*)
-  Optional(std::optional<T> other) {                  // NOLINT(*)
-    if (other.has_value()) *this = *std::move(other);
+  Optional(std::nullopt_t) {}                     // NOLINT(*)
+  Optional(std::nullptr_t) {}                     // NOLINT(*)
+  explicit Optional(UnsafeInit) {}                // NOLINT(*)
+  Optional(T other) { Store(std::move(other)); }  // NOLINT(*)
+  Optional(std::optional<T> other) {              // NOLINT(*)
+    if (other.has_value()) Store(*std::move(other));
   }
   Optional& operator=(T other) {
-    ObjectRef::operator=(std::move(other));
+    Store(std::move(other));
     return *this;
   }
   Optional& operator=(std::nullopt_t) {
@@ -168,22 +204,36 @@ class Optional<T, std::enable_if_t<use_object_ref_optional_v<T>>>
   }
 
   bool has_value() const noexcept { return data_ != nullptr; }
-  const ContainerType* get() const { return static_cast<const ContainerType*>(data_.get()); }
+  bool defined() const noexcept { return has_value(); }
+  auto get() const {
+    using Pointee =
+        std::conditional_t<ContainerType::_type_mutable, ContainerType, const ContainerType>;
+    return static_cast<Pointee*>(data_.get());
+  }
+  auto operator->() const { return get(); }
+  bool same_as(const Optional& other) const { return data_ == other.data_; }
+  bool same_as(const ObjectRef& other) const { return data_.get() == other.get(); }
+  bool unique() const { return data_.unique(); }
+  int use_count() const { return data_.use_count(); }
   using Api::operator bool;
   using Api::operator*;
   using Api::operator==;
   using Api::operator!=;
 
  private:
-  T Get() const { return details::ObjectUnsafe::ObjectRefFromObjectPtr<T>(data_); }
-  T Take() { return details::ObjectUnsafe::ObjectRefFromObjectPtr<T>(std::move(data_)); }
+  static constexpr const char* kEmptyText = tether::kEmptyOptional;
+  void Store(T&& other) {
+    data_ = detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other));
+  }
+  T Get() const { return detail::ObjectUnsafe::ObjectRefFromObjectPtr<T>(data_); }
+  T Take() { return detail::ObjectUnsafe::ObjectRefFromObjectPtr<T>(std::move(data_)); }
   bool SameStorage(const Optional& other) const { return data_ == other.data_; }
   void CopyToView(TVMFFIAny* out) const {
-    tether::StoreObjectOrNone(details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(*this), out);
+    tether::StoreObjectOrNone(detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectPtr(data_), out);
   }
   void MoveTo(TVMFFIAny* out) {
     tether::StoreObjectOrNone(
-        details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(*this)), out);
+        detail::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(data_)), out);
   }
   template <typename, typename>
   friend class tether::OptionalApi;
@@ -191,6 +241,7 @@ class Optional<T, std::enable_if_t<use_object_ref_optional_v<T>>>
   friend class tether::OptionalByValueApi;
   template <typename, typename>
   friend struct TypeTraits;
+  ObjectPtr<Object> data_;
 };
 
 namespace tether {
@@ -247,9 +298,10 @@ class Optional<T, std::enable_if_t<is_object_ptr_type_v<T> || is_arc_type_v<T>>>
   using Api::operator!=;
 
  private:
+  static constexpr const char* kEmptyText = "Bad optional access";
   static T Wrap(Base&& ptr) {
     if constexpr (is_arc_type_v<T>) {
-      return details::ObjectUnsafe::ArcFromObjectPtr<Pointee>(std::move(ptr));
+      return detail::ObjectUnsafe::ArcFromObjectPtr<Pointee>(std::move(ptr));
     } else {
       return std::move(ptr);
     }
@@ -258,12 +310,12 @@ class Optional<T, std::enable_if_t<is_object_ptr_type_v<T> || is_arc_type_v<T>>>
   T Take() { return Wrap(Base(std::move(static_cast<Base&>(*this)))); }
   bool SameStorage(const Optional& other) const { return same_as(other); }
   void CopyToView(TVMFFIAny* out) const {
-    tether::StoreObjectOrNone(details::ObjectUnsafe::TVMFFIObjectPtrFromObjectPtr<Pointee>(*this),
+    tether::StoreObjectOrNone(detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectPtr<Pointee>(*this),
                               out);
   }
   void MoveTo(TVMFFIAny* out) {
     tether::StoreObjectOrNone(
-        details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr<Pointee>(std::move(*this)), out);
+        detail::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr<Pointee>(std::move(*this)), out);
   }
   template <typename, typename>
   friend class tether::OptionalApi;
@@ -301,11 +353,6 @@ class Optional<T, std::enable_if_t<TypeTraits<T>::storage_enabled && !use_object
   }
 
   bool has_value() const noexcept { return data_ != nullptr; }
-  // Strict view of the stored value as a U.
-  template <typename U>
-  auto as() const {
-    return data_.template as<U>();
-  }
   bool same_as(const Optional& other) const { return data_.same_as(other.data_); }
   template <typename U,
             typename = std::enable_if_t<std::is_same_v<U, T> && std::is_base_of_v<ObjectRef, U>>>
@@ -317,17 +364,18 @@ class Optional<T, std::enable_if_t<TypeTraits<T>::storage_enabled && !use_object
   using Api::operator!=;
 
  private:
-  T Get() const { return details::AnyUnsafe::CopyFromAnyViewAfterCheck<T>(data_); }
+  static constexpr const char* kEmptyText = tether::kEmptyOptional;
+  T Get() const { return detail::AnyUnsafe::CopyFromAnyViewAfterCheck<T>(data_); }
   T Take() {
     if constexpr (std::is_pointer_v<T>) {
       return Get();
     } else {
-      return details::AnyUnsafe::MoveFromAnyAfterCheck<T>(std::move(data_));
+      return detail::AnyUnsafe::MoveFromAnyAfterCheck<T>(std::move(data_));
     }
   }
   static bool SameStorage(const Optional&) { return false; }
   void CopyToView(TVMFFIAny* out) const { *out = AnyView(data_).CopyToTVMFFIAny(); }
-  void MoveTo(TVMFFIAny* out) { *out = details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(data_)); }
+  void MoveTo(TVMFFIAny* out) { *out = detail::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(data_)); }
   template <typename, typename>
   friend class tether::OptionalApi;
   template <typename, typename>
@@ -374,6 +422,7 @@ class Optional<T,
   using Api::operator!=;
 
  private:
+  static constexpr const char* kEmptyText = tether::kEmptyOptional;
   const T& Get() const { return *data_; }
   static bool SameStorage(const Optional&) { return false; }
   void CopyToView(TVMFFIAny* out) const {

@@ -6,7 +6,7 @@
 #ifndef TVM_FFI_REF_COUNT_H_
 #define TVM_FFI_REF_COUNT_H_
 
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 #include <tvm/ffi/c_api.h>
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace tvm {
 namespace ffi {
 
-namespace details {
+namespace detail {
 
 // combined_ref_count: strong count in the low half, weak count in the high half. All strong
 // references together hold one weak count.
@@ -27,7 +27,7 @@ constexpr uint64_t kCombinedRefCountStrongOne = 1;
 constexpr uint64_t kCombinedRefCountWeakOne = static_cast<uint64_t>(1) << 32;
 constexpr uint64_t kCombinedRefCountBothOne = kCombinedRefCountWeakOne | kCombinedRefCountStrongOne;
 
-}  // namespace details
+}  // namespace detail
 
 namespace tether {
 
@@ -88,7 +88,7 @@ TVM_FFI_NO_INLINE inline void ReleaseStorage(TVMFFIObject* self) {
 }
 
 TVM_FFI_INLINE void DropWeak(TVMFFIObject* self) {
-  using namespace details;
+  using namespace detail;
   if (CountWord::SubRelease(&self->combined_ref_count, kCombinedRefCountWeakOne) ==
       kCombinedRefCountWeakOne) {
     ReleaseStorage(self);
@@ -98,7 +98,7 @@ TVM_FFI_INLINE void DropWeak(TVMFFIObject* self) {
 // The last strong reference was just dropped, from count `old`.
 TVM_FFI_NO_INLINE inline void ReleaseLastStrong(TVMFFIObject* self, uint64_t old) {
   (void)CountWord::LoadAcquire(&self->combined_ref_count);
-  if (old == details::kCombinedRefCountBothOne) {
+  if (old == detail::kCombinedRefCountBothOne) {
     CallDeleter(self, kTVMFFIObjectDeleterFlagBitMaskBoth);
     return;
   }
@@ -109,7 +109,7 @@ TVM_FFI_NO_INLINE inline void ReleaseLastStrong(TVMFFIObject* self, uint64_t old
 // Always a read-modify-write, even when the count says "alone": a dormant wrapper of a frontend may
 // promote itself at any moment, and it holds no weak count that would show here.
 TVM_FFI_INLINE void DropStrong(TVMFFIObject* self) {
-  using namespace details;
+  using namespace detail;
   uint64_t old = CountWord::SubRelease(&self->combined_ref_count, kCombinedRefCountStrongOne);
   if ((old & kCombinedRefCountMaskUInt32) == 1) ReleaseLastStrong(self, old);
 }

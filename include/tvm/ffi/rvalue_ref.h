@@ -28,8 +28,11 @@ class RValueRef {
   using ContainerType = typename TObjRef::ContainerType;
 
   explicit RValueRef(TObjRef&& data)
-      : data_(details::ObjectUnsafe::ObjectPtrFromObjectRef<ContainerType>(std::move(data))) {}
-  TObjRef operator*() && { return TObjRef(std::move(data_)); }
+      : data_(detail::ObjectUnsafe::ObjectPtrFromObjectRef<ContainerType>(std::move(data))) {}
+  TObjRef operator*() && {
+    return detail::ObjectUnsafe::ObjectRefFromObjectPtr<TObjRef>(
+        ObjectPtr<Object>(std::move(data_)));
+  }
 
  private:
   template <typename, typename>

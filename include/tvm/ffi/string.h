@@ -11,7 +11,7 @@
 #ifndef TVM_FFI_STRING_H_
 #define TVM_FFI_STRING_H_
 
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/memory.h>
 #include <tvm/ffi/object.h>
@@ -45,7 +45,7 @@ inline std::string_view ToStringView(TVMFFIByteArray bytes) {
   return std::string_view(bytes.data, bytes.size);
 }
 
-namespace details {
+namespace detail {
 
 class BytesObjBase : public Object, public TVMFFIByteArray {};
 
@@ -65,7 +65,7 @@ class StringObj : public BytesObjBase {
 
 static_assert(sizeof(void*) != 8 || sizeof(StringObj) == 40, "in-place content starts at 40");
 
-}  // namespace details
+}  // namespace detail
 
 namespace tether {
 
@@ -122,7 +122,7 @@ class BytesCell {
   }
   BytesCell(const BytesCell& other) : cell_(CopyCell(other.cell_)) {
     if (cell_.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
-      details::ObjectUnsafe::IncRefObjectHandle(cell_.v_obj);
+      detail::ObjectUnsafe::IncRefObjectHandle(cell_.v_obj);
     }
   }
   BytesCell(BytesCell&& other) noexcept : cell_(CopyCell(other.cell_)) { StoreNone(&other.cell_); }
@@ -136,7 +136,7 @@ class BytesCell {
   }
   ~BytesCell() {
     if (cell_.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
-      details::ObjectUnsafe::DecRefObjectHandle(cell_.v_obj);
+      detail::ObjectUnsafe::DecRefObjectHandle(cell_.v_obj);
     }
   }
   void swap(BytesCell& other) noexcept { SwapCells(&cell_, &other.cell_); }
@@ -170,7 +170,7 @@ class BytesCell {
     BytesCell cell{Uninit{}};
     cell.cell_ = CopyCell(*src);
     if (src->type_index >= TypeIndex::kTVMFFIStaticObjectBegin) {
-      details::ObjectUnsafe::IncRefObjectHandle(src->v_obj);
+      detail::ObjectUnsafe::IncRefObjectHandle(src->v_obj);
     }
     return cell;
   }
@@ -195,7 +195,7 @@ class BytesCell {
     cell_.type_index = kLargeIndex;
     cell_.zero_padding = 0;
     TVM_FFI_CLEAR_PTR_PADDING_IN_FFI_ANY(&cell_);
-    cell_.v_obj = details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(obj));
+    cell_.v_obj = detail::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(obj));
   }
   char* InitSpace(size_t size) {
     if (size <= kMaxSmallSize) return InitSmall(size);
@@ -215,7 +215,7 @@ class BytesCell {
 
 class Bytes {
   using Cell =
-      tether::BytesCell<details::BytesObj, TypeIndex::kTVMFFISmallBytes, TypeIndex::kTVMFFIBytes>;
+      tether::BytesCell<detail::BytesObj, TypeIndex::kTVMFFISmallBytes, TypeIndex::kTVMFFIBytes>;
 
  public:
   Bytes() = default;
@@ -259,7 +259,7 @@ class Bytes {
 
 class String {
   using Cell =
-      tether::BytesCell<details::StringObj, TypeIndex::kTVMFFISmallStr, TypeIndex::kTVMFFIStr>;
+      tether::BytesCell<detail::StringObj, TypeIndex::kTVMFFISmallStr, TypeIndex::kTVMFFIStr>;
 
  public:
   static constexpr size_t npos = static_cast<size_t>(-1);

@@ -14,7 +14,7 @@
 #ifndef TVM_FFI_TYPE_TRAITS_H_
 #define TVM_FFI_TYPE_TRAITS_H_
 
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 #include <tvm/ffi/c_api.h>
 
 #include <optional>
@@ -43,6 +43,7 @@ struct StaticTypeKey {
   static constexpr const char* kTVMFFIObjectRValueRef = "ObjectRValueRef";
   static constexpr const char* kTVMFFISmallStr = "ffi.SmallStr";
   static constexpr const char* kTVMFFISmallBytes = "ffi.SmallBytes";
+  static constexpr const char* kTVMFFIUnchanged = "ffi.Unchanged";
   static constexpr const char* kTVMFFIObject = "ffi.Object";
   static constexpr const char* kTVMFFIStr = "ffi.String";
   static constexpr const char* kTVMFFIBytes = "ffi.Bytes";
@@ -57,6 +58,7 @@ struct StaticTypeKey {
   static constexpr const char* kTVMFFIList = "ffi.List";
   static constexpr const char* kTVMFFIDict = "ffi.Dict";
   static constexpr const char* kTVMFFIVisitInterrupt = "ffi.VisitInterrupt";
+  static constexpr const char* kTVMFFIBigInt = "ffi.BigInt";
 };
 
 inline std::string TypeIndexToTypeKey(int32_t type_index) {

@@ -34,7 +34,7 @@ _OBJECT_LAYOUT = (8, 8, core._abi.kTVMFFIObject)
 _STRUCTURAL_FLAGS = {
     **STRUCTURAL_FLAGS,
     None: 0,
-    "def": STRUCTURAL_FLAGS["def-recursive"],
+    "def": STRUCTURAL_FLAGS["def-pattern"],
 }
 
 

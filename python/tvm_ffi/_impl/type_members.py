@@ -35,8 +35,8 @@ KW_ONLY = _abi.kTVMFFIFieldFlagBitMaskKwOnly
 # How a field takes part in structural comparison.
 STRUCTURAL_FLAGS: dict[str | None, int] = {
     "ignore": _abi.kTVMFFIFieldFlagBitMaskSEqHashIgnore,
-    "def-recursive": _abi.kTVMFFIFieldFlagBitMaskSEqHashDefRecursive,
-    "def-non-recursive": _abi.kTVMFFIFieldFlagBitMaskSEqHashDefNonRecursive,
+    "def-pattern": _abi.kTVMFFIFieldFlagBitMaskSEqHashDefPattern,
+    "def-simple": _abi.kTVMFFIFieldFlagBitMaskSEqHashDefSimple,
 }
 
 

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["KW_ONLY", "MISSING", "Field", "TypeSchema", "field", "init_property"]
 
 _T = TypeVar("_T")
-_STRUCTURAL_EQ = (None, "def", "def-non-recursive", "def-recursive", "ignore")
+_STRUCTURAL_EQ = (None, "def", "def-pattern", "def-simple", "ignore")
 
 
 def _keep_value(value: Any) -> Any:
@@ -34,7 +34,8 @@ class Field:
     """Description of a field; `field` makes one for a class body.
 
     The defaults are those of the low-level registration, in which a field takes part in comparison
-    only if it says so.
+    only if it says so. `metadata` is for the user. Other keyword arguments are kept in
+    `extra_kwargs` for a hook of the class, which has to take them out (see `py_class`).
 
     >>> from tvm_ffi.dataclasses import Field
     >>> Field("x").compare
@@ -48,10 +49,12 @@ class Field:
         "default",
         "default_factory",
         "doc",
+        "extra_kwargs",
         "frozen",
         "hash",
         "init",
         "kw_only",
+        "metadata",
         "name",
         "repr",
         "structural_eq",
@@ -71,9 +74,11 @@ class Field:
         hash: bool | None = True,
         compare: bool = False,
         kw_only: bool | None = False,
+        metadata: Mapping[Any, Any] | None = None,
         structural_eq: str | None = None,
         doc: str | None = None,
         converter: Callable[[Any], Any] = _keep_value,
+        **extra_kwargs: Any,
     ) -> None:
         if default is not MISSING and default_factory is not MISSING:
             raise ValueError("cannot specify both default and default_factory")
@@ -94,6 +99,8 @@ class Field:
         self.hash = hash
         self.compare = compare
         self.kw_only = kw_only
+        self.metadata = dict(metadata) if metadata is not None else {}
+        self.extra_kwargs = extra_kwargs
         self.structural_eq = structural_eq
         self.doc = doc
         self.converter = converter
@@ -107,7 +114,11 @@ class Field:
         result = Field.__new__(Field)
         for name in self.__slots__:
             setattr(result, name, getattr(self, name))
+        result.metadata = dict(self.metadata)
+        result.extra_kwargs = dict(self.extra_kwargs)
         return result
+
+    __copy__ = _copy
 
 
 def field(
@@ -120,9 +131,11 @@ def field(
     hash: bool | None = None,
     compare: bool = True,
     kw_only: bool | None = None,
+    metadata: Mapping[Any, Any] | None = None,
     structural_eq: str | None = None,
     doc: str | None = None,
     converter: Callable[[Any], Any] = _keep_value,
+    **extra_kwargs: Any,
 ) -> Any:
     """Say more about a field of a class body than its annotation can.
 
@@ -146,9 +159,11 @@ def field(
         hash=hash,
         compare=compare,
         kw_only=kw_only,
+        metadata=metadata,
         structural_eq=structural_eq,
         doc=doc,
         converter=converter,
+        **extra_kwargs,
     )
 
 

@@ -80,6 +80,10 @@ def py_class(
     The key of the type is given or made of module and name. Annotations may name classes that are
     defined later; until then the class cannot be instantiated. `slots` changes nothing.
 
+    A function in the body of the class or of a base class that has the attribute
+    ``__ffi_on_fields_resolved__ = True`` is called with the type info and the list of the class's
+    own fields before these are registered. It may change both.
+
     >>> import tvm_ffi
     >>> from tvm_ffi.dataclasses import KW_ONLY, py_class
     >>> @py_class("doc.py_class.Item", frozen=True, eq=True, unsafe_hash=True)
@@ -240,6 +244,7 @@ class _Definition:
             kw_only=arguments["kw_only"],
         )
         fields = list(plan.fields.values())
+        _run_field_hooks(cls, info, fields)
         # Everything that can be wrong with the class is found before the type table sees it.
         _check_parameter_names(self.parent, fields)
         methods = _collect_py_methods(cls, _resolve.module_globals(cls))
@@ -250,6 +255,20 @@ class _Definition:
             cls.__ffi_init_property_funcs__ = plan.init_properties
         self._restore_init()
         _register(info, fields, methods)
+
+
+def _run_field_hooks(cls: type, info: core.TypeInfo, fields: list[Field]) -> None:
+    """Call what the classes say about fields, base classes first, before they are registered."""
+    info._decorator_args = dict(info._decorator_args)  # a hook may change it
+    for base in reversed(cls.__mro__):
+        for value in list(vars(base).values()):
+            hook = value.__func__ if isinstance(value, staticmethod) else value
+            if callable(hook) and getattr(hook, "__ffi_on_fields_resolved__", None) is True:
+                hook(info, fields)
+    for own in fields:
+        if own.extra_kwargs:
+            options = ", ".join(own.extra_kwargs)
+            raise TypeError(f"{cls.__name__}.{own.name}: unrecognized field options: {options}")
 
 
 def on_fields_resolved(type_info: core.TypeInfo, resolved_fields: list[Field]) -> None:

@@ -154,6 +154,39 @@ inline bool FinalizeFromDealloc(PyObject* obj, Finalize&& finalize) {
 // ---- objects ----
 
 // The value of an exact int of one digit. False: ask PyLong_AsLongLongAndOverflow.
+// How many 64-bit words an int needs, sign included; 0 with an error set.
+inline size_t WordsOfInt(PyObject* number) {
+#if PY_VERSION_HEX >= 0x030D0000
+  Py_ssize_t bytes = PyLong_AsNativeBytes(number, nullptr, 0, -1);
+  return bytes < 0 ? 0 : (static_cast<size_t>(bytes) + 7) / 8;
+#else
+  size_t bits = _PyLong_NumBits(number);
+  if (bits == static_cast<size_t>(-1) && PyErr_Occurred()) return 0;
+  return bits / 64 + 1;
+#endif
+}
+
+// Fills `count` words, the least significant first. False with an error set.
+inline bool IntToWords(PyObject* number, int64_t* words, size_t count) {
+  auto size = static_cast<Py_ssize_t>(count * sizeof(int64_t));
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyLong_AsNativeBytes(number, words, size, -1) >= 0;
+#else
+  return _PyLong_AsByteArray(reinterpret_cast<PyLongObject*>(number),
+                             reinterpret_cast<unsigned char*>(words), static_cast<size_t>(size),
+                             PY_LITTLE_ENDIAN, 1) == 0;
+#endif
+}
+
+inline PyObject* IntFromWords(const char* words, size_t num_bytes) {
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyLong_FromNativeBytes(words, num_bytes, -1);
+#else
+  return _PyLong_FromByteArray(reinterpret_cast<const unsigned char*>(words), num_bytes,
+                               PY_LITTLE_ENDIAN, 1);
+#endif
+}
+
 inline bool LoadCompactInt(PyObject* obj, int64_t* out) {
   auto* number = reinterpret_cast<PyLongObject*>(obj);
 #if PY_VERSION_HEX >= 0x030C0000

@@ -11,7 +11,7 @@
 // names a personality routine; the linker gives this library the one below (--wrap in
 // CMakeLists.txt), so an ordinary call pays nothing. Frames of others, further out, are not reached
 // because every function through which C++ enters Python has an UnwindStop (threads.h).
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 #include <unistd.h>
 #include <unwind.h>
 

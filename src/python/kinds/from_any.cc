@@ -41,6 +41,12 @@ PyObject* FromBytes(TVMFFIObject* h) {
   return result.release();
 }
 
+// An integer outside int64: a plain int, which keeps nothing of the object.
+PyObject* FromBigInt(const TVMFFIAny& value) {
+  TVMFFIByteArray words = TVMFFIBigIntGetContentByteArray(&value);
+  return IntFromWords(words.data, words.size);
+}
+
 PyObject* FromPointer(void* ptr) {
   PyObject* c_void_p = CVoidP();
   if (c_void_p == nullptr) return nullptr;
@@ -113,6 +119,11 @@ PyObject* FromOwnedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api)
       Engine::DropStrong(h);
       return obj;
     }
+    case TypeIndex::kTVMFFIBigInt: {
+      PyObject* number = FromBigInt(value);
+      Engine::DropStrong(h);
+      return number;
+    }
     case TypeIndex::kTVMFFIShape:
       return FromShape(h);
     case TypeIndex::kTVMFFITensor:
@@ -153,6 +164,8 @@ PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* a
       return FromBytes(h);
     case TypeIndex::kTVMFFIOpaquePyObject:
       return FromOpaque(h);
+    case TypeIndex::kTVMFFIBigInt:
+      return FromBigInt(value);
     case TypeIndex::kTVMFFIShape:
       Engine::AddStrong(h);
       return FromShape(h);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/kinds/setters.h"
 
+#include <tvm/ffi/big_int.h>
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/map.h>
 #include <tvm/ffi/string.h>
@@ -39,16 +40,21 @@ bool Try(F&& f) {
   return static_cast<bool>(ok);
 }
 
-bool StoreInt(PyObject* number, TVMFFIAny* out) {
+TVM_FFI_NO_INLINE bool StoreBigInt(PyObject* number, TVMFFIAny* out, Arguments* args) {
+  return Try([&] {
+    using ffi::details::BigIntUnsafe;
+    size_t words = WordsOfInt(number);
+    if (words == 0) return false;
+    auto object = ffi::make_inplace_array_object<ffi::details::BigIntObj, int64_t>(words, words);
+    if (!IntToWords(number, BigIntUnsafe::GetMutableData(object), words)) return false;
+    return StoreOwned(ffi::Any(BigIntUnsafe::Normalize(std::move(object))), out, args);
+  });
+}
+
+bool StoreInt(PyObject* number, TVMFFIAny* out, Arguments* args) {
   int overflow = 0;
   long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
-  if (TVM_FFI_PREDICT_FALSE(overflow != 0)) {
-    Ref text = TextOfInt(number);
-    if (text) {
-      PyErr_Format(PyExc_OverflowError, "Python int too large to convert to int64: %U", text.get());
-    }
-    return false;
-  }
+  if (TVM_FFI_PREDICT_FALSE(overflow != 0)) return StoreBigInt(number, out, args);
   if (TVM_FFI_PREDICT_FALSE(value == -1 && PyErr_Occurred())) return false;
   Store(out, TypeIndex::kTVMFFIInt, value);
   return true;
@@ -150,11 +156,11 @@ bool SetBool(PyObject* obj, TVMFFIAny* out, Arguments*) {
   return true;
 }
 
-bool SetInt(PyObject* obj, TVMFFIAny* out, Arguments*) { return StoreInt(obj, out); }
+bool SetInt(PyObject* obj, TVMFFIAny* out, Arguments* args) { return StoreInt(obj, out, args); }
 
-bool SetIntegral(PyObject* obj, TVMFFIAny* out, Arguments*) {
+bool SetIntegral(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   Ref number = Ref::Steal(PyNumber_Long(obj));
-  return number && StoreInt(number.get(), out);
+  return number && StoreInt(number.get(), out, args);
 }
 
 bool SetFloat(PyObject* obj, TVMFFIAny* out, Arguments*) {
@@ -294,11 +300,9 @@ bool SetCudaDriverStream(PyObject* obj, TVMFFIAny* out, Arguments*) {
   return StorePointer(Ref::Steal(PyNumber_Long(obj)), out);
 }
 
-bool SetIntProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
+bool SetIntProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   Ref number = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_int__", nullptr));
-  if (!number) return false;
-  Ref index = Ref::Steal(PyNumber_Index(number.get()));
-  return index && StoreInt(index.get(), out);
+  return number && SetIntegral(number.get(), out, args);
 }
 
 bool SetFloatProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {

@@ -3,7 +3,7 @@
 #ifndef TETHER_PYTHON_WRAP_CLASS_TABLE_H_
 #define TETHER_PYTHON_WRAP_CLASS_TABLE_H_
 
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 
 #include <atomic>
 

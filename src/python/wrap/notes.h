@@ -3,7 +3,7 @@
 #ifndef TETHER_PYTHON_WRAP_NOTES_H_
 #define TETHER_PYTHON_WRAP_NOTES_H_
 
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 
 #include "python/base/locks.h"
 

@@ -12,7 +12,7 @@
 #define TVM_FFI_CONTAINER_ARRAY_H_
 
 #include <tvm/ffi/any.h>
-#include <tvm/ffi/container/container_details.h>
+#include <tvm/ffi/container/container_detail.h>
 #include <tvm/ffi/container/seq_base.h>
 #include <tvm/ffi/memory.h>
 #include <tvm/ffi/object.h>
@@ -161,20 +161,23 @@ struct is_valid_iterator<Any, IterType> : std::true_type {};
 template <typename T, typename IterType>
 inline constexpr bool is_valid_iterator_v = is_valid_iterator<T, IterType>::value;
 
-template <typename T, typename = typename std::enable_if_t<details::storage_enabled_v<T>>>
+template <typename T, typename = typename std::enable_if_t<detail::storage_enabled_v<T>>>
 class Array : public ObjectRef {
  public:
   using value_type = T;
   using ContainerType = ArrayObj;
-  using iterator = details::IterAdapter<tether::ElementReader<T>, const Any*>;
-  using reverse_iterator = details::ReverseIterAdapter<tether::ElementReader<T>, const Any*>;
+  using iterator = detail::IterAdapter<tether::ElementReader<T>, const Any*>;
+  using reverse_iterator = detail::ReverseIterAdapter<tether::ElementReader<T>, const Any*>;
   // Being an ArrayObj says nothing about the elements.
   static constexpr bool _type_container_is_exact = false;
+  static constexpr bool _type_is_nullable = false;
 
   Array() : ObjectRef(tether::ArrayOps::Empty(tether::kInitialSeqCapacity)) {}
   explicit Array(UnsafeInit tag) : ObjectRef(tag) {}
   // Adopts an array whose elements the caller knows to be Ts; nothing is checked.
-  explicit Array(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {}
+  explicit Array(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {
+    TVM_FFI_ICHECK_NOTNULL(data_.get());
+  }
   Array(const Array& other) = default;
   Array(Array&& other) noexcept = default;
   Array& operator=(const Array& other) = default;
@@ -182,18 +185,18 @@ class Array : public ObjectRef {
 
   template <typename U, typename = std::enable_if_t<type_subsumes_v<T, U>>>
   Array(const Array<U>& other)  // NOLINT(*)
-      : ObjectRef(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other)) {}
+      : ObjectRef(detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other)) {}
   template <typename U, typename = std::enable_if_t<type_subsumes_v<T, U>>>
   Array(Array<U>&& other)  // NOLINT(*)
-      : ObjectRef(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other))) {}
+      : ObjectRef(detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other))) {}
   template <typename U, typename = std::enable_if_t<type_subsumes_v<T, U>>>
   Array& operator=(const Array<U>& other) {
-    data_ = details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other);
+    data_ = detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other);
     return *this;
   }
   template <typename U, typename = std::enable_if_t<type_subsumes_v<T, U>>>
   Array& operator=(Array<U>&& other) {
-    data_ = details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other));
+    data_ = detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other));
     return *this;
   }
 
@@ -325,7 +328,7 @@ class Array : public ObjectRef {
   // fmap(element) for every element. Yields the same object if nothing changed.
   template <typename F, typename U = std::invoke_result_t<F, T>>
   Array<U> Map(F fmap) const {
-    return Array<U>(MapCells<F, U>(data_, fmap));
+    return detail::ObjectUnsafe::ObjectRefFromObjectPtr<Array<U>>(MapCells<F, U>(data_, fmap));
   }
 
   // As `*this = Map(fmutate)`, in place if this is the only handle; fmutate then also gets the only
@@ -385,7 +388,7 @@ class Array : public ObjectRef {
       if (data.unique()) {
         Any* cells = tether::SeqOps::Cells(array);
         for (size_t i = 0; i < array->size(); ++i) {
-          T item = details::AnyUnsafe::MoveFromAnyAfterCheck<T>(std::move(cells[i]));
+          T item = detail::AnyUnsafe::MoveFromAnyAfterCheck<T>(std::move(cells[i]));
           cells[i].reset();
           cells[i] = Any(fmap(std::move(item)));
         }

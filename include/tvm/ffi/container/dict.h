@@ -8,7 +8,7 @@
 #define TVM_FFI_CONTAINER_DICT_H_
 
 #include <tvm/ffi/any.h>
-#include <tvm/ffi/container/container_details.h>
+#include <tvm/ffi/container/container_detail.h>
 #include <tvm/ffi/container/map_base.h>
 #include <tvm/ffi/memory.h>
 #include <tvm/ffi/object.h>
@@ -29,6 +29,9 @@ class DictObj : public MapBaseObj {
   static constexpr bool _type_final = true;
   static constexpr int32_t _type_index = TypeIndex::kTVMFFIDict;
   TVM_FFI_DECLARE_OBJECT_INFO_STATIC(StaticTypeKey::kTVMFFIDict, DictObj, Object);
+
+  // A new dict with the same entries in the same order.
+  static ObjectPtr<Object> ShallowCopy(const DictObj* dict) { return tether::MapOps::Copy(dict); }
 };
 
 static_assert(sizeof(DictObj) == sizeof(MapBaseObj), "the form decides what follows");
@@ -36,13 +39,13 @@ static_assert(sizeof(DictObj) == sizeof(MapBaseObj), "the form decides what foll
 template <>
 inline ObjectPtr<DictObj> make_object<DictObj>() {
   ObjectPtr<Object> dict = tether::MapOps::MakeSmall(TypeIndex::kTVMFFIDict, 0);
-  return details::ObjectUnsafe::ObjectPtrFromOwned<DictObj>(
-      details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(dict)));
+  return detail::ObjectUnsafe::ObjectPtrFromOwned<DictObj>(
+      detail::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(dict)));
 }
 
 template <typename K, typename V,
-          typename = typename std::enable_if_t<details::storage_enabled_v<K> &&
-                                               details::storage_enabled_v<V>>>
+          typename = typename std::enable_if_t<detail::storage_enabled_v<K> &&
+                                               detail::storage_enabled_v<V>>>
 class Dict : public ObjectRef {
  public:
   using key_type = K;
@@ -50,11 +53,14 @@ class Dict : public ObjectRef {
   using ContainerType = DictObj;
   using iterator = tether::MapIterator<K, V, tether::SharedElement>;
   static constexpr bool _type_container_is_exact = false;
+  static constexpr bool _type_is_nullable = false;
 
   Dict() : ObjectRef(tether::MapOps::MakeSmall(TypeIndex::kTVMFFIDict, 0)) {}
   explicit Dict(UnsafeInit tag) : ObjectRef(tag) {}
   // Adopts a dict whose entries the caller knows to fit; nothing is checked.
-  explicit Dict(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {}
+  explicit Dict(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {
+    TVM_FFI_ICHECK_NOTNULL(data_.get());
+  }
   Dict(const Dict& other) = default;
   Dict(Dict&& other) noexcept = default;
   Dict& operator=(const Dict& other) = default;
@@ -64,21 +70,21 @@ class Dict : public ObjectRef {
   template <typename KU, typename VU,
             typename = std::enable_if_t<type_subsumes_v<K, KU> && type_subsumes_v<V, VU>>>
   Dict(const Dict<KU, VU>& other)  // NOLINT(*)
-      : ObjectRef(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other)) {}
+      : ObjectRef(detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other)) {}
   template <typename KU, typename VU,
             typename = std::enable_if_t<type_subsumes_v<K, KU> && type_subsumes_v<V, VU>>>
   Dict(Dict<KU, VU>&& other)  // NOLINT(*)
-      : ObjectRef(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other))) {}
+      : ObjectRef(detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other))) {}
   template <typename KU, typename VU,
             typename = std::enable_if_t<type_subsumes_v<K, KU> && type_subsumes_v<V, VU>>>
   Dict& operator=(const Dict<KU, VU>& other) {
-    data_ = details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other);
+    data_ = detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other);
     return *this;
   }
   template <typename KU, typename VU,
             typename = std::enable_if_t<type_subsumes_v<K, KU> && type_subsumes_v<V, VU>>>
   Dict& operator=(Dict<KU, VU>&& other) {
-    data_ = details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other));
+    data_ = detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other));
     return *this;
   }
 

@@ -99,19 +99,22 @@ inline ObjectPtr<ListObj> ListObj::CreateRepeated(int64_t n, const Any& val) {
   return list;
 }
 
-template <typename T, typename = typename std::enable_if_t<details::storage_enabled_v<T>>>
+template <typename T, typename = typename std::enable_if_t<detail::storage_enabled_v<T>>>
 class List : public ObjectRef {
  public:
   using value_type = T;
   using ContainerType = ListObj;
-  using iterator = details::IterAdapter<tether::SharedElementReader<T>, const Any*>;
-  using reverse_iterator = details::ReverseIterAdapter<tether::SharedElementReader<T>, const Any*>;
+  using iterator = detail::IterAdapter<tether::SharedElementReader<T>, const Any*>;
+  using reverse_iterator = detail::ReverseIterAdapter<tether::SharedElementReader<T>, const Any*>;
   static constexpr bool _type_container_is_exact = false;
+  static constexpr bool _type_is_nullable = false;
 
   List() : ObjectRef(tether::ListOps::Empty(0)) {}
   explicit List(UnsafeInit tag) : ObjectRef(tag) {}
   // Adopts a list whose elements the caller knows to be Ts; nothing is checked.
-  explicit List(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {}
+  explicit List(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {
+    TVM_FFI_ICHECK_NOTNULL(data_.get());
+  }
   List(const List& other) = default;
   List(List&& other) noexcept = default;
   List& operator=(const List& other) = default;
@@ -120,18 +123,18 @@ class List : public ObjectRef {
   // The handles share one list: what is pushed through the wider one must still fit the other.
   template <typename U, typename = std::enable_if_t<type_subsumes_v<T, U>>>
   List(const List<U>& other)  // NOLINT(*)
-      : ObjectRef(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other)) {}
+      : ObjectRef(detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other)) {}
   template <typename U, typename = std::enable_if_t<type_subsumes_v<T, U>>>
   List(List<U>&& other)  // NOLINT(*)
-      : ObjectRef(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other))) {}
+      : ObjectRef(detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other))) {}
   template <typename U, typename = std::enable_if_t<type_subsumes_v<T, U>>>
   List& operator=(const List<U>& other) {
-    data_ = details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other);
+    data_ = detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other);
     return *this;
   }
   template <typename U, typename = std::enable_if_t<type_subsumes_v<T, U>>>
   List& operator=(List<U>&& other) {
-    data_ = details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other));
+    data_ = detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other));
     return *this;
   }
 

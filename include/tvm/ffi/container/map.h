@@ -10,7 +10,7 @@
 #define TVM_FFI_CONTAINER_MAP_H_
 
 #include <tvm/ffi/any.h>
-#include <tvm/ffi/container/container_details.h>
+#include <tvm/ffi/container/container_detail.h>
 #include <tvm/ffi/container/map_base.h>
 #include <tvm/ffi/memory.h>
 #include <tvm/ffi/object.h>
@@ -31,6 +31,9 @@ class MapObj : public MapBaseObj {
   static constexpr bool _type_final = true;
   static constexpr int32_t _type_index = TypeIndex::kTVMFFIMap;
   TVM_FFI_DECLARE_OBJECT_INFO_STATIC(StaticTypeKey::kTVMFFIMap, MapObj, Object);
+
+  // A new map with the same entries in the same order.
+  static ObjectPtr<Object> ShallowCopy(const MapObj* map) { return tether::MapOps::Copy(map); }
 };
 
 static_assert(sizeof(MapObj) == sizeof(MapBaseObj), "the form decides what follows");
@@ -38,13 +41,13 @@ static_assert(sizeof(MapObj) == sizeof(MapBaseObj), "the form decides what follo
 template <>
 inline ObjectPtr<MapObj> make_object<MapObj>() {
   ObjectPtr<Object> map = tether::MapOps::MakeSmall(TypeIndex::kTVMFFIMap, 0);
-  return details::ObjectUnsafe::ObjectPtrFromOwned<MapObj>(
-      details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(map)));
+  return detail::ObjectUnsafe::ObjectPtrFromOwned<MapObj>(
+      detail::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(map)));
 }
 
 template <typename K, typename V,
-          typename = typename std::enable_if_t<details::storage_enabled_v<K> &&
-                                               details::storage_enabled_v<V>>>
+          typename = typename std::enable_if_t<detail::storage_enabled_v<K> &&
+                                               detail::storage_enabled_v<V>>>
 class Map : public ObjectRef {
  public:
   using key_type = K;
@@ -53,11 +56,14 @@ class Map : public ObjectRef {
   using iterator = tether::MapIterator<K, V>;
   // Being a MapObj says nothing about the entries.
   static constexpr bool _type_container_is_exact = false;
+  static constexpr bool _type_is_nullable = false;
 
   Map() : ObjectRef(tether::MapOps::MakeSmall(TypeIndex::kTVMFFIMap, 0)) {}
   explicit Map(UnsafeInit tag) : ObjectRef(tag) {}
   // Adopts a map whose entries the caller knows to fit; nothing is checked.
-  explicit Map(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {}
+  explicit Map(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {
+    TVM_FFI_ICHECK_NOTNULL(data_.get());
+  }
   Map(const Map& other) = default;
   Map(Map&& other) noexcept = default;
   Map& operator=(const Map& other) = default;
@@ -66,21 +72,21 @@ class Map : public ObjectRef {
   template <typename KU, typename VU,
             typename = std::enable_if_t<type_subsumes_v<K, KU> && type_subsumes_v<V, VU>>>
   Map(const Map<KU, VU>& other)  // NOLINT(*)
-      : ObjectRef(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other)) {}
+      : ObjectRef(detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other)) {}
   template <typename KU, typename VU,
             typename = std::enable_if_t<type_subsumes_v<K, KU> && type_subsumes_v<V, VU>>>
   Map(Map<KU, VU>&& other)  // NOLINT(*)
-      : ObjectRef(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other))) {}
+      : ObjectRef(detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other))) {}
   template <typename KU, typename VU,
             typename = std::enable_if_t<type_subsumes_v<K, KU> && type_subsumes_v<V, VU>>>
   Map& operator=(const Map<KU, VU>& other) {
-    data_ = details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other);
+    data_ = detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other);
     return *this;
   }
   template <typename KU, typename VU,
             typename = std::enable_if_t<type_subsumes_v<K, KU> && type_subsumes_v<V, VU>>>
   Map& operator=(Map<KU, VU>&& other) {
-    data_ = details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other));
+    data_ = detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other));
     return *this;
   }
 
@@ -147,8 +153,8 @@ class Map : public ObjectRef {
 };
 
 template <typename K, typename V,
-          typename = typename std::enable_if_t<details::storage_enabled_v<K> &&
-                                               details::storage_enabled_v<V>>>
+          typename = typename std::enable_if_t<detail::storage_enabled_v<K> &&
+                                               detail::storage_enabled_v<V>>>
 inline Map<K, V> Merge(Map<K, V> lhs, const Map<K, V>& rhs) {
   // A second handle: rhs may be the object that lhs is about to write to.
   const Map<K, V> added = rhs;

@@ -8,7 +8,7 @@
 #define TVM_FFI_CONTAINER_MAP_BASE_H_
 
 #include <tvm/ffi/any.h>
-#include <tvm/ffi/container/container_details.h>
+#include <tvm/ffi/container/container_detail.h>
 #include <tvm/ffi/container/map_layout.h>
 #include <tvm/ffi/container/map_ops.h>
 #include <tvm/ffi/memory.h>
@@ -152,8 +152,8 @@ struct MapTypeTraitsBase : public ObjectRefTypeTraitsBase<MapRef> {
     if (src->type_index != Derived::kPrimaryTypeIndex) return false;
     if constexpr (!std::is_same_v<K, Any> || !std::is_same_v<V, Any>) {
       for (const auto& entry : *GetMap(src)) {
-        if (!details::AnyUnsafe::CheckAnyStrict<K>(entry.first)) return false;
-        if (!details::AnyUnsafe::CheckAnyStrict<V>(entry.second)) return false;
+        if (!detail::AnyUnsafe::CheckAnyStrict<K>(entry.first)) return false;
+        if (!detail::AnyUnsafe::CheckAnyStrict<V>(entry.second)) return false;
       }
     }
     return true;
@@ -193,10 +193,10 @@ struct MapTypeTraitsBase : public ObjectRefTypeTraitsBase<MapRef> {
     TVM_FFI_UNREACHABLE();
   }
 
-  static std::string TypeStr() { return details::ContainerTypeStr<K, V>(Derived::kTypeName); }
+  static std::string TypeStr() { return detail::ContainerTypeStr<K, V>(Derived::kTypeName); }
   static std::string TypeSchema() {
     return tether::Schema(Derived::kStaticTypeKey,
-                          {details::TypeSchema<K>::v(), details::TypeSchema<V>::v()});
+                          {detail::TypeSchema<K>::v(), detail::TypeSchema<V>::v()});
   }
 
  private:
@@ -205,12 +205,12 @@ struct MapTypeTraitsBase : public ObjectRefTypeTraitsBase<MapRef> {
            src->type_index == Derived::kOtherTypeIndex;
   }
   static const MapBaseObj* GetMap(const TVMFFIAny* src) {
-    return details::ObjectUnsafe::RawObjectPtrFromUnowned<MapBaseObj>(src->v_obj);
+    return detail::ObjectUnsafe::RawObjectPtrFromUnowned<MapBaseObj>(src->v_obj);
   }
   // The map itself, held, or a copy of a Dict: user code can change neither.
   static ObjectPtr<Object> Unchanging(const MapBaseObj* map) {
     if (map->type_index() == TypeIndex::kTVMFFIDict) return tether::MapOps::Copy(map);
-    return details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(const_cast<MapBaseObj*>(map));
+    return detail::ObjectUnsafe::ObjectPtrFromUnowned<Object>(const_cast<MapBaseObj*>(map));
   }
   template <typename T>
   static bool Mismatches(const Any& item) {
@@ -225,7 +225,7 @@ struct MapTypeTraitsBase : public ObjectRefTypeTraitsBase<MapRef> {
     if constexpr (std::is_same_v<T, Any>) {
       return std::string();
     } else {
-      return details::AnyUnsafe::GetMismatchTypeInfo<T>(item);
+      return detail::AnyUnsafe::GetMismatchTypeInfo<T>(item);
     }
   }
 };

@@ -9,7 +9,7 @@
 #define TVM_FFI_CONTAINER_MAP_DENSE_H_
 
 #include <tvm/ffi/any.h>
-#include <tvm/ffi/container/container_details.h>
+#include <tvm/ffi/container/container_detail.h>
 #include <tvm/ffi/container/map_layout.h>
 #include <tvm/ffi/error.h>
 
@@ -175,9 +175,9 @@ struct DenseTable {
   // no registers saved, which would take as long as the search.
   TVM_FFI_INLINE uint64_t FindBits(const Any& key) const {
     if (size == 0) return kNoSlot;
-    const TVMFFIAny* cell = details::AnyUnsafe::TVMFFIAnyPtrFromAny(key);
+    const TVMFFIAny* cell = detail::AnyUnsafe::TVMFFIAnyPtrFromAny(key);
     const auto index = static_cast<uint64_t>(static_cast<int64_t>(cell->type_index));
-    uint64_t slot = Home(details::StableHashCombine(index, cell->v_uint64));
+    uint64_t slot = Home(detail::StableHashCombine(index, cell->v_uint64));
     if (IsNotHead(slot)) return kNoSlot;
     while (true) {
       if (key.same_as(Item(slot)->data.first)) return slot;

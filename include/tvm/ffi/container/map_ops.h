@@ -20,7 +20,7 @@
 #define TVM_FFI_CONTAINER_MAP_OPS_H_
 
 #include <tvm/ffi/any.h>
-#include <tvm/ffi/container/container_details.h>
+#include <tvm/ffi/container/container_detail.h>
 #include <tvm/ffi/container/map_dense.h>
 #include <tvm/ffi/container/map_layout.h>
 #include <tvm/ffi/error.h>
@@ -136,7 +136,7 @@ struct MapOps {
   static ObjectPtr<Object> MakeSmall(int32_t type_index, uint64_t slots) {
     slots = std::max(slots, kInitialSmallSlots);
     auto map = make_inplace_array_object<SmallMapBaseObj, MapEntry>(slots);
-    details::ObjectUnsafe::GetHeader(map.get())->type_index = type_index;
+    detail::ObjectUnsafe::GetHeader(map.get())->type_index = type_index;
     map->data_ = reinterpret_cast<char*>(map.get()) + sizeof(SmallMapBaseObj);
     map->slots_ = slots | kSmallMapTag;
     return map;
@@ -447,7 +447,7 @@ struct MapOps {
   TVM_FFI_NO_INLINE static void SetAsking(MapBaseObj* map, ObjectPtr<Object>* ref,
                                           const Any& borrowed_key, Any&& value) {
     const Any key = borrowed_key;  // it may be part of the map
-    const ObjectPtr<Object> hold = details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(map);
+    const ObjectPtr<Object> hold = detail::ObjectUnsafe::ObjectPtrFromUnowned<Object>(map);
     // A Map can be changed only while it has one owner. User code may have taken a reference.
     const auto require_owned = [&] {
       if (ref != nullptr && (ref->get() != map || hold.use_count() != 2)) {
@@ -483,7 +483,7 @@ struct MapOps {
   // An object without a table; valid only to be given one or to be destroyed.
   static ObjectPtr<Object> MakeDenseShell(int32_t type_index) {
     ObjectPtr<DenseMapBaseObj> map = make_object<DenseMapBaseObj>();
-    details::ObjectUnsafe::GetHeader(map.get())->type_index = type_index;
+    detail::ObjectUnsafe::GetHeader(map.get())->type_index = type_index;
     return map;
   }
 

@@ -154,6 +154,18 @@ class SeqBaseObj : public Object, protected TVMFFISeqCell {
     tether::SeqOps::Cells(this)[i].swap(item);
   }
 
+  // The index is not checked.
+  void SetItemAfterCheck(int64_t i, Any item) { tether::SeqOps::Cells(this)[i].swap(item); }
+
+  // Constructs the cells from `idx` on, which must be within the capacity and behind the size. The
+  // size stays as it is.
+  template <typename Iter>
+  SeqBaseObj* InitRange(int64_t idx, Iter first, Iter last) {
+    Any* cell = tether::SeqOps::Cells(this) + idx;
+    for (; first != last; ++first, ++cell) new (static_cast<void*>(cell)) Any(*first);
+    return this;
+  }
+
   void pop_back() {
     if (TVM_FFI_PREDICT_FALSE(empty())) tether::ThrowIndexError("pop_back on empty sequence");
     Any last = std::move(tether::SeqOps::Cells(this)[TVMFFISeqCell::size - 1]);
@@ -292,7 +304,7 @@ struct SeqTypeTraitsBase : public ObjectRefTypeTraitsBase<SeqRef> {
     if constexpr (!std::is_same_v<T, Any>) {
       const SeqBaseObj* seq = GetSeq(src);
       for (const Any& item : *seq) {
-        if (!details::AnyUnsafe::CheckAnyStrict<T>(item)) return false;
+        if (!detail::AnyUnsafe::CheckAnyStrict<T>(item)) return false;
       }
     }
     return true;
@@ -323,7 +335,7 @@ struct SeqTypeTraitsBase : public ObjectRefTypeTraitsBase<SeqRef> {
         const Any item = seq->begin()[i];
         if (item.template try_cast<T>().has_value()) continue;
         return std::string(Derived::kTypeName) + "[index " + std::to_string(i) + ": " +
-               details::AnyUnsafe::GetMismatchTypeInfo<T>(item) + "]";
+               detail::AnyUnsafe::GetMismatchTypeInfo<T>(item) + "]";
       }
     }
     TVM_FFI_THROW(InternalError) << "Cannot reach here";
@@ -331,10 +343,10 @@ struct SeqTypeTraitsBase : public ObjectRefTypeTraitsBase<SeqRef> {
   }
 
   static std::string TypeStr() {
-    return std::string(Derived::kTypeName) + "<" + details::Type2Str<T>::v() + ">";
+    return std::string(Derived::kTypeName) + "<" + detail::Type2Str<T>::v() + ">";
   }
   static std::string TypeSchema() {
-    return tether::Schema(Derived::kStaticTypeKey, {details::TypeSchema<T>::v()});
+    return tether::Schema(Derived::kStaticTypeKey, {detail::TypeSchema<T>::v()});
   }
 
  private:
@@ -343,10 +355,10 @@ struct SeqTypeTraitsBase : public ObjectRefTypeTraitsBase<SeqRef> {
            src->type_index == Derived::kOtherTypeIndex;
   }
   static const SeqBaseObj* GetSeq(const TVMFFIAny* src) {
-    return details::ObjectUnsafe::RawObjectPtrFromUnowned<SeqBaseObj>(src->v_obj);
+    return detail::ObjectUnsafe::RawObjectPtrFromUnowned<SeqBaseObj>(src->v_obj);
   }
   static ObjectPtr<Object> Hold(const SeqBaseObj* seq) {
-    return details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(const_cast<SeqBaseObj*>(seq));
+    return detail::ObjectUnsafe::ObjectPtrFromUnowned<Object>(const_cast<SeqBaseObj*>(seq));
   }
 };
 

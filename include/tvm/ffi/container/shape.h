@@ -85,7 +85,7 @@ class ShapeObj : public Object, public TVMFFIShapeCell {
 
 static_assert(sizeof(void*) != 8 || sizeof(ShapeObj) == 40, "clients inline this layout");
 
-namespace details {
+namespace detail {
 
 // A shape that took over a vector.
 class ShapeObjStdImpl : public ShapeObj {
@@ -133,24 +133,24 @@ inline ObjectPtr<ShapeObj> MakeStridesFromShape(ShapeView shape) {
   return result;
 }
 
-}  // namespace details
+}  // namespace detail
 
 class Shape : public ObjectRef {
  public:
-  Shape() : Shape(details::MakeInplaceShape<const int64_t*>(nullptr, nullptr)) {}
+  Shape() : Shape(detail::MakeInplaceShape<const int64_t*>(nullptr, nullptr)) {}
   template <typename IterType, typename = decltype(*std::declval<IterType&>())>
-  Shape(IterType begin, IterType end) : Shape(details::MakeInplaceShape(begin, end)) {}
+  Shape(IterType begin, IterType end) : Shape(detail::MakeInplaceShape(begin, end)) {}
   Shape(Array<int64_t> shape)  // NOLINT(*)
-      : Shape(details::MakeInplaceShape(shape.begin(), shape.end())) {}
+      : Shape(detail::MakeInplaceShape(shape.begin(), shape.end())) {}
   Shape(std::initializer_list<int64_t> shape)  // NOLINT(*)
-      : Shape(details::MakeInplaceShape(shape.begin(), shape.end())) {}
+      : Shape(detail::MakeInplaceShape(shape.begin(), shape.end())) {}
   Shape(std::vector<int64_t> other)  // NOLINT(*)
-      : Shape(ObjectPtr<ShapeObj>(make_object<details::ShapeObjStdImpl>(std::move(other)))) {}
+      : Shape(ObjectPtr<ShapeObj>(make_object<detail::ShapeObjStdImpl>(std::move(other)))) {}
   Shape(ShapeView other)  // NOLINT(*)
-      : Shape(details::MakeInplaceShape(other.begin(), other.end())) {}
+      : Shape(detail::MakeInplaceShape(other.begin(), other.end())) {}
 
   static Shape StridesFromShape(ShapeView shape) {
-    return Shape(details::MakeStridesFromShape(shape));
+    return Shape(detail::MakeStridesFromShape(shape));
   }
 
   operator ShapeView() const { return View(); }  // NOLINT(*)

@@ -89,12 +89,12 @@ template <typename TManaged>
 TManaged* ExportTensor(const TensorObj* tensor) {
   TManaged* managed = new TManaged();
   managed->dl_tensor = *static_cast<const DLTensor*>(tensor);
-  managed->manager_ctx = details::ObjectUnsafe::GetHeader(tensor);
+  managed->manager_ctx = detail::ObjectUnsafe::GetHeader(tensor);
   managed->deleter = [](TManaged* self) {
-    details::ObjectUnsafe::DecRefObjectHandle(self->manager_ctx);
+    detail::ObjectUnsafe::DecRefObjectHandle(self->manager_ctx);
     delete self;
   };
-  details::ObjectUnsafe::IncRefObjectHandle(managed->manager_ctx);
+  detail::ObjectUnsafe::IncRefObjectHandle(managed->manager_ctx);
   return managed;
 }
 
@@ -138,7 +138,7 @@ class ImportedTensorObj : public TensorObj {
     if (!fill_strides) return;
     int64_t* extents =
         reinterpret_cast<int64_t*>(reinterpret_cast<char*>(this) + sizeof(ImportedTensorObj));
-    details::FillStridesFromShape(ShapeView(shape, static_cast<size_t>(ndim)), extents);
+    detail::FillStridesFromShape(ShapeView(shape, static_cast<size_t>(ndim)), extents);
     this->strides = extents;
   }
   ~ImportedTensorObj() {
@@ -320,14 +320,14 @@ inline DLTensor Restride(const DLTensor& source, ShapeView shape, ShapeView stri
 
 inline DLManagedTensor* TensorObj::ToDLPack() const {
   DLManagedTensor* managed;
-  TVM_FFI_CHECK_SAFE_CALL(TVMFFITensorToDLPack(details::ObjectUnsafe::GetHeader(this), &managed));
+  TVM_FFI_CHECK_SAFE_CALL(TVMFFITensorToDLPack(detail::ObjectUnsafe::GetHeader(this), &managed));
   return managed;
 }
 
 inline DLManagedTensorVersioned* TensorObj::ToDLPackVersioned() const {
   DLManagedTensorVersioned* managed;
   TVM_FFI_CHECK_SAFE_CALL(
-      TVMFFITensorToDLPackVersioned(details::ObjectUnsafe::GetHeader(this), &managed));
+      TVMFFITensorToDLPackVersioned(detail::ObjectUnsafe::GetHeader(this), &managed));
   return managed;
 }
 
@@ -365,7 +365,7 @@ class Tensor : public ObjectRef {
     const DLTensor prototype = tether::Restride(*get(), shape, strides, element_offset);
     TVMFFIObjectHandle out;
     TVM_FFI_CHECK_SAFE_CALL(TVMFFITensorCreateUnsafeView(
-        details::ObjectUnsafe::RawObjectPtrFromObjectRef(*this), &prototype, &out));
+        detail::ObjectUnsafe::RawObjectPtrFromObjectRef(*this), &prototype, &out));
     return FromOwnedHandle(out);
   }
 
@@ -434,7 +434,7 @@ class Tensor : public ObjectRef {
  private:
   static Tensor FromOwnedHandle(TVMFFIObjectHandle handle) {
     return Tensor(
-        details::ObjectUnsafe::ObjectPtrFromOwned<TensorObj>(static_cast<TVMFFIObject*>(handle)));
+        detail::ObjectUnsafe::ObjectPtrFromOwned<TensorObj>(static_cast<TVMFFIObject*>(handle)));
   }
   static DLTensor MakePrototype(ShapeView shape, ShapeView strides, DLDataType dtype,
                                 DLDevice device) {

@@ -56,13 +56,25 @@ inline constexpr bool use_default_type_traits_v<Tuple<Types...>> = false;
 template <typename... Types>
 class Tuple : public ObjectRef {
  public:
-  static_assert(details::all_storage_enabled_v<Types...>,
+  static_assert(detail::all_storage_enabled_v<Types...>,
                 "All types used in Tuple<...> must be compatible with Any");
   using ContainerType = ArrayObj;
   static constexpr bool _type_container_is_exact = false;
+  static constexpr bool _type_is_nullable = false;
 
   Tuple() : ObjectRef(MakeArray(Any(Types())...)) {}
   explicit Tuple(UnsafeInit tag) : ObjectRef(tag) {}
+  // Adopts an array whose elements the caller knows to fit; nothing is checked. Not where the
+  // pointer may be meant as the one element.
+  template <
+      typename Ptr,
+      typename = std::enable_if_t<std::is_same_v<std::decay_t<Ptr>, ObjectPtr<Object>> &&
+                                  !(sizeof...(Types) == 1 &&
+                                    (std::is_constructible_v<Types, ObjectPtr<Object>> && ...))>,
+      typename = void>
+  explicit Tuple(Ptr&& n) : ObjectRef(ObjectPtr<Object>(std::forward<Ptr>(n))) {
+    TVM_FFI_ICHECK_NOTNULL(data_.get());
+  }
 
   Tuple(const Tuple& other) = default;
   Tuple(Tuple&& other) noexcept = default;
@@ -72,28 +84,29 @@ class Tuple : public ObjectRef {
   template <typename... U,
             typename = std::enable_if_t<type_subsumes_v<Tuple<Types...>, Tuple<U...>>>>
   Tuple(const Tuple<U...>& other)  // NOLINT(*)
-      : ObjectRef(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other)) {}
+      : ObjectRef(detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other)) {}
   template <typename... U,
             typename = std::enable_if_t<type_subsumes_v<Tuple<Types...>, Tuple<U...>>>>
   Tuple(Tuple<U...>&& other)  // NOLINT(*)
-      : ObjectRef(details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other))) {}
+      : ObjectRef(detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other))) {}
   template <typename... U,
             typename = std::enable_if_t<type_subsumes_v<Tuple<Types...>, Tuple<U...>>>>
   Tuple& operator=(const Tuple<U...>& other) {
-    data_ = details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other);
+    data_ = detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(other);
     return *this;
   }
   template <typename... U,
             typename = std::enable_if_t<type_subsumes_v<Tuple<Types...>, Tuple<U...>>>>
   Tuple& operator=(Tuple<U...>&& other) {
-    data_ = details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other));
+    data_ = detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(other));
     return *this;
   }
 
   template <
       typename... UTypes,
       typename = std::enable_if_t<sizeof...(UTypes) == sizeof...(Types) && sizeof...(UTypes) != 0 &&
-                                  !tether::is_other_tuple_v<Tuple<Types...>, UTypes...>>>
+                                  !tether::is_other_tuple_v<Tuple<Types...>, UTypes...> &&
+                                  (std::is_constructible_v<Types, UTypes&&> && ...)>>
   explicit Tuple(UTypes&&... args)
       : ObjectRef(MakeArray(Any(Types(std::forward<UTypes>(args)))...)) {}
 
@@ -107,7 +120,7 @@ class Tuple : public ObjectRef {
     using T = Element<I>;
     if constexpr (!std::is_pointer_v<T>) {
       if (data_.unique()) {
-        return details::AnyUnsafe::MoveFromAnyAfterCheck<T>(std::move(Cells()[I]));
+        return detail::AnyUnsafe::MoveFromAnyAfterCheck<T>(std::move(Cells()[I]));
       }
     }
     return tether::ElementReader<T>::convert(Cells()[I]);
@@ -168,11 +181,11 @@ struct TypeTraits<Tuple<Types...>> : public ObjectRefTypeTraitsBase<Tuple<Types.
     const ArrayObj* array = FindArray(src);
     if (array == nullptr || array->size() != sizeof...(Types)) return std::nullopt;
     ObjectPtr<Object> keep =
-        details::ObjectUnsafe::ObjectPtrFromUnowned<Object>(const_cast<ArrayObj*>(array));
+        detail::ObjectUnsafe::ObjectPtrFromUnowned<Object>(const_cast<ArrayObj*>(array));
     ObjectPtr<ArrayObj> converted = tether::ArrayOps::Empty(kSize);
     const Any* cell = array->begin();
     if (!(AppendConverted<Types>(converted.get(), *cell++) && ...)) return std::nullopt;
-    return details::ObjectUnsafe::ObjectRefFromObjectPtr<Tuple<Types...>>(
+    return detail::ObjectUnsafe::ObjectRefFromObjectPtr<Tuple<Types...>>(
         ObjectPtr<Object>(std::move(converted)));
   }
 
@@ -190,19 +203,19 @@ struct TypeTraits<Tuple<Types...>> : public ObjectRefTypeTraitsBase<Tuple<Types.
     return text;
   }
 
-  static std::string TypeStr() { return details::ContainerTypeStr<Types...>("Tuple"); }
+  static std::string TypeStr() { return detail::ContainerTypeStr<Types...>("Tuple"); }
   static std::string TypeSchema() {
-    return tether::Schema("Tuple", {details::TypeSchema<Types>::v()...});
+    return tether::Schema("Tuple", {detail::TypeSchema<Types>::v()...});
   }
 
  private:
   static const ArrayObj* FindArray(const TVMFFIAny* src) {
     if (src->type_index != TypeIndex::kTVMFFIArray) return nullptr;
-    return details::ObjectUnsafe::RawObjectPtrFromUnowned<ArrayObj>(src->v_obj);
+    return detail::ObjectUnsafe::RawObjectPtrFromUnowned<ArrayObj>(src->v_obj);
   }
   template <size_t... I>
   static bool CheckCells([[maybe_unused]] const Any* cells, std::index_sequence<I...>) {
-    return (details::AnyUnsafe::CheckAnyStrict<Types>(cells[I]) && ...);
+    return (detail::AnyUnsafe::CheckAnyStrict<Types>(cells[I]) && ...);
   }
   template <typename T>
   static bool AppendConverted(ArrayObj* array, const Any& cell) {
@@ -216,7 +229,7 @@ struct TypeTraits<Tuple<Types...>> : public ObjectRefTypeTraitsBase<Tuple<Types.
     if constexpr (!std::is_same_v<T, Any>) {
       if (cell.template try_cast<T>().has_value()) return false;
       *text = "Array[index " + std::to_string(index) + ": " +
-              details::AnyUnsafe::GetMismatchTypeInfo<T>(cell) + "]";
+              detail::AnyUnsafe::GetMismatchTypeInfo<T>(cell) + "]";
       return true;
     }
     return false;

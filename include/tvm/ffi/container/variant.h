@@ -9,7 +9,7 @@
 #define TVM_FFI_CONTAINER_VARIANT_H_
 
 #include <tvm/ffi/any.h>
-#include <tvm/ffi/container/container_details.h>
+#include <tvm/ffi/container/container_detail.h>
 #include <tvm/ffi/optional.h>
 
 #include <functional>
@@ -24,7 +24,7 @@ namespace ffi {
 template <typename... V>
 class Variant {
  public:
-  static_assert(details::all_storage_enabled_v<V...>,
+  static_assert(detail::all_storage_enabled_v<V...>,
                 "All types used in Variant<...> must be compatible with Any");
   static constexpr bool _type_container_is_exact = false;
 
@@ -80,10 +80,10 @@ class Variant {
   Variant(FromCell, Any&& data) : data_(std::move(data)) {}
 
   const Object* ObjectOrNull() const {
-    static_assert(details::all_object_ref_v<V...>,
+    static_assert(detail::all_object_ref_v<V...>,
                   "All types used in Variant<...> must be derived from ObjectRef to enable "
                   "ObjectPtrHash/ObjectPtrEqual");
-    return data_ == nullptr ? nullptr : details::AnyUnsafe::ObjectPtrFromAnyAfterCheck(data_);
+    return data_ == nullptr ? nullptr : detail::AnyUnsafe::ObjectPtrFromAnyAfterCheck(data_);
   }
 
   friend struct TypeTraits<Variant<V...>>;
@@ -99,14 +99,14 @@ struct TypeTraits<Variant<V...>> : public TypeTraitsBase {
     *result = AnyView(src.data_).CopyToTVMFFIAny();
   }
   TVM_FFI_INLINE static void MoveToAny(Variant<V...> src, TVMFFIAny* result) {
-    *result = details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(src.data_));
+    *result = detail::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(src.data_));
   }
   TVM_FFI_INLINE static bool CheckAnyStrict(const TVMFFIAny* src) { return (Holds<V>(src) || ...); }
   TVM_FFI_INLINE static Variant<V...> CopyFromAnyViewAfterCheck(const TVMFFIAny* src) {
     return Wrap(Any(AnyView::CopyFromTVMFFIAny(*src)));
   }
   TVM_FFI_INLINE static Variant<V...> MoveFromAnyAfterCheck(TVMFFIAny* src) {
-    return Wrap(details::AnyUnsafe::MoveTVMFFIAnyToAny(src));
+    return Wrap(detail::AnyUnsafe::MoveTVMFFIAnyToAny(src));
   }
   // As it stands if that fits an alternative; else the first alternative it converts to.
   static std::optional<Variant<V...>> TryCastFromAnyView(const TVMFFIAny* src) {
@@ -115,9 +115,9 @@ struct TypeTraits<Variant<V...>> : public TypeTraitsBase {
     (void)(TryConvert<V>(src, &result) || ...);
     return result;
   }
-  static std::string TypeStr() { return details::ContainerTypeStr<V...>("Variant"); }
+  static std::string TypeStr() { return detail::ContainerTypeStr<V...>("Variant"); }
   static std::string TypeSchema() {
-    return tether::Schema("Variant", {details::TypeSchema<V>::v()...});
+    return tether::Schema("Variant", {detail::TypeSchema<V>::v()...});
   }
 
  private:

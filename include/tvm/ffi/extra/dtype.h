@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The DLDataType of a C++ element type, also of device types whose headers are not included.
 //
-//   static_assert(tvm_ffi::dtype_trait<float>::value.bits == 32);
+//   static_assert(tvm::ffi::dtype_trait<float>::value.bits == 32);
 #ifndef TVM_FFI_EXTRA_DTYPE_H_
 #define TVM_FFI_EXTRA_DTYPE_H_
 
@@ -26,7 +26,8 @@ struct __hip_fp8_e5m2_fnuz;
 struct __hip_fp4_e2m1;
 struct __hip_fp4x2_e2m1;
 
-namespace tvm_ffi {
+namespace tvm {
+namespace ffi {
 
 // No `value` for a type that has no DLPack equivalent.
 template <typename T, typename = void>
@@ -79,5 +80,11 @@ struct dtype_trait<__nv_fp4x2_e2m1> : dtype_constant<kDLFloat4_e2m1fn, 4, 2> {};
 template <>
 struct dtype_trait<__hip_fp4x2_e2m1> : dtype_constant<kDLFloat4_e2m1fn, 4, 2> {};
 
+}  // namespace ffi
+}  // namespace tvm
+
+// The namespace up to 0.1.14.
+namespace tvm_ffi {
+using ::tvm::ffi::dtype_trait;
 }  // namespace tvm_ffi
 #endif  // TVM_FFI_EXTRA_DTYPE_H_

@@ -9,7 +9,7 @@
 #ifndef TVM_FFI_EXTRA_STL_H_
 #define TVM_FFI_EXTRA_STL_H_
 
-#include <tvm/ffi/base_details.h>
+#include <tvm/ffi/base_detail.h>
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/list.h>
@@ -54,12 +54,12 @@ TVM_FFI_INLINE bool StlElementFits(const TVMFFIAny* cell) {
 
 template <typename T>
 TVM_FFI_INLINE bool StlElementFits(const Any& cell) {
-  return StlElementFits<T>(details::AnyUnsafe::TVMFFIAnyPtrFromAny(cell));
+  return StlElementFits<T>(detail::AnyUnsafe::TVMFFIAnyPtrFromAny(cell));
 }
 
 TVM_FFI_INLINE const ArrayObj* FindArrayOfSize(const TVMFFIAny* src, size_t size) {
   if (src->type_index != TypeIndex::kTVMFFIArray) return nullptr;
-  const auto* array = details::ObjectUnsafe::RawObjectPtrFromUnowned<ArrayObj>(src->v_obj);
+  const auto* array = detail::ObjectUnsafe::RawObjectPtrFromUnowned<ArrayObj>(src->v_obj);
   return array->size() == size ? array : nullptr;
 }
 
@@ -82,7 +82,7 @@ struct StlObjectTraits : public TypeTraitsBase {
 
   static void MoveToAny(T src, TVMFFIAny* result) {
     ObjectPtr<Object> object = Self::MakeObject(std::move(src));
-    StoreObjectOrNone(details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(object)),
+    StoreObjectOrNone(detail::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(object)),
                       result);
   }
   template <typename U>
@@ -95,8 +95,8 @@ struct StlObjectTraits : public TypeTraitsBase {
     return *Self::TryCastFromAnyView(src);
   }
   static T MoveFromAnyAfterCheck(TVMFFIAny* src) {
-    const Any dropped = details::AnyUnsafe::MoveTVMFFIAnyToAny(src);
-    return CopyFromAnyViewAfterCheck(details::AnyUnsafe::TVMFFIAnyPtrFromAny(dropped));
+    const Any dropped = detail::AnyUnsafe::MoveTVMFFIAnyToAny(src);
+    return CopyFromAnyViewAfterCheck(detail::AnyUnsafe::TVMFFIAnyPtrFromAny(dropped));
   }
 };
 
@@ -153,14 +153,14 @@ struct TypeTraits<std::vector<T>, std::enable_if_t<tether::convertible_or_any_v<
     }
     return result;
   }
-  static std::string TypeStr() { return details::ContainerTypeStr<T>("std::vector"); }
+  static std::string TypeStr() { return detail::ContainerTypeStr<T>("std::vector"); }
   static std::string TypeSchema() {
-    return tether::Schema("std::vector", {details::TypeSchema<T>::v()});
+    return tether::Schema("std::vector", {detail::TypeSchema<T>::v()});
   }
 
  private:
   static const SeqBaseObj* GetSeq(const TVMFFIAny* src) {
-    return details::ObjectUnsafe::RawObjectPtrFromUnowned<SeqBaseObj>(src->v_obj);
+    return detail::ObjectUnsafe::RawObjectPtrFromUnowned<SeqBaseObj>(src->v_obj);
   }
 };
 
@@ -189,10 +189,10 @@ struct TypeTraits<std::array<T, N>, std::enable_if_t<tether::convertible_or_any_
     return Convert(array->begin(), std::make_index_sequence<N>{});
   }
   static std::string TypeStr() {
-    return "std::array<" + details::Type2Str<T>::v() + ", " + std::to_string(N) + ">";
+    return "std::array<" + detail::Type2Str<T>::v() + ", " + std::to_string(N) + ">";
   }
   static std::string TypeSchema() {
-    return tether::Schema("std::array", {details::TypeSchema<T>::v(), std::to_string(N)});
+    return tether::Schema("std::array", {detail::TypeSchema<T>::v(), std::to_string(N)});
   }
 
  private:
@@ -225,9 +225,9 @@ struct TypeTraits<std::tuple<T...>,
     if (array == nullptr) return std::nullopt;
     return Convert(array->begin(), std::index_sequence_for<T...>{});
   }
-  static std::string TypeStr() { return details::ContainerTypeStr<T...>("std::tuple"); }
+  static std::string TypeStr() { return detail::ContainerTypeStr<T...>("std::tuple"); }
   static std::string TypeSchema() {
-    return tether::Schema("std::tuple", {tether::JoinWithSpace({details::TypeSchema<T>::v()...})});
+    return tether::Schema("std::tuple", {tether::JoinWithSpace({detail::TypeSchema<T>::v()...})});
   }
 
  private:
@@ -280,14 +280,14 @@ struct StlMapTraits : public StlObjectTraits<Self, StdMap, TypeIndex::kTVMFFIMap
     }
     return result;
   }
-  static std::string TypeStr() { return details::ContainerTypeStr<K, V>(Self::kTypeName); }
+  static std::string TypeStr() { return detail::ContainerTypeStr<K, V>(Self::kTypeName); }
   static std::string TypeSchema() {
-    return Schema(Self::kTypeName, {details::TypeSchema<K>::v(), details::TypeSchema<V>::v()});
+    return Schema(Self::kTypeName, {detail::TypeSchema<K>::v(), detail::TypeSchema<V>::v()});
   }
 
  private:
   static const MapObj* GetMap(const TVMFFIAny* src) {
-    return details::ObjectUnsafe::RawObjectPtrFromUnowned<MapObj>(src->v_obj);
+    return detail::ObjectUnsafe::RawObjectPtrFromUnowned<MapObj>(src->v_obj);
   }
 };
 
@@ -314,8 +314,7 @@ struct TypeTraits<std::optional<T>, std::enable_if_t<tether::convertible_or_any_
     *result = src.has_value() ? AnyView(*src).CopyToTVMFFIAny() : AnyView().CopyToTVMFFIAny();
   }
   static void MoveToAny(std::optional<T> src, TVMFFIAny* result) {
-    *result =
-        details::AnyUnsafe::MoveAnyToTVMFFIAny(src.has_value() ? Any(*std::move(src)) : Any());
+    *result = detail::AnyUnsafe::MoveAnyToTVMFFIAny(src.has_value() ? Any(*std::move(src)) : Any());
   }
   static bool CheckAnyStrict(const TVMFFIAny* src) {
     return src->type_index == TypeIndex::kTVMFFINone || tether::StlElementFits<T>(src);
@@ -326,8 +325,8 @@ struct TypeTraits<std::optional<T>, std::enable_if_t<tether::convertible_or_any_
   }
   static std::optional<T> MoveFromAnyAfterCheck(TVMFFIAny* src) {
     if (src->type_index == TypeIndex::kTVMFFINone) return std::nullopt;
-    const Any taken = details::AnyUnsafe::MoveTVMFFIAnyToAny(src);
-    return Convert(details::AnyUnsafe::TVMFFIAnyPtrFromAny(taken));
+    const Any taken = detail::AnyUnsafe::MoveTVMFFIAnyToAny(src);
+    return Convert(detail::AnyUnsafe::TVMFFIAnyPtrFromAny(taken));
   }
   static std::optional<std::optional<T>> TryCastFromAnyView(const TVMFFIAny* src) {
     std::optional<std::optional<T>> result;
@@ -345,9 +344,9 @@ struct TypeTraits<std::optional<T>, std::enable_if_t<tether::convertible_or_any_
       return TypeTraits<T>::GetMismatchTypeInfo(src);
     }
   }
-  static std::string TypeStr() { return details::ContainerTypeStr<T>("std::optional"); }
+  static std::string TypeStr() { return detail::ContainerTypeStr<T>("std::optional"); }
   static std::string TypeSchema() {
-    return tether::Schema("std::optional", {details::TypeSchema<T>::v()});
+    return tether::Schema("std::optional", {detail::TypeSchema<T>::v()});
   }
 
  private:
@@ -370,7 +369,7 @@ struct TypeTraits<std::variant<T...>, std::enable_if_t<(tether::convertible_or_a
   }
   static void MoveToAny(Self src, TVMFFIAny* result) {
     std::visit(
-        [&](auto& item) { *result = details::AnyUnsafe::MoveAnyToTVMFFIAny(Any(std::move(item))); },
+        [&](auto& item) { *result = detail::AnyUnsafe::MoveAnyToTVMFFIAny(Any(std::move(item))); },
         src);
   }
   static bool CheckAnyStrict(const TVMFFIAny* src) {
@@ -378,8 +377,8 @@ struct TypeTraits<std::variant<T...>, std::enable_if_t<(tether::convertible_or_a
   }
   static Self CopyFromAnyViewAfterCheck(const TVMFFIAny* src) { return *TryCastFromAnyView(src); }
   static Self MoveFromAnyAfterCheck(TVMFFIAny* src) {
-    const Any taken = details::AnyUnsafe::MoveTVMFFIAnyToAny(src);
-    return CopyFromAnyViewAfterCheck(details::AnyUnsafe::TVMFFIAnyPtrFromAny(taken));
+    const Any taken = detail::AnyUnsafe::MoveTVMFFIAnyToAny(src);
+    return CopyFromAnyViewAfterCheck(detail::AnyUnsafe::TVMFFIAnyPtrFromAny(taken));
   }
   // The first alternative that the value converts to, in the order they are declared.
   static std::optional<Self> TryCastFromAnyView(const TVMFFIAny* src) {
@@ -387,10 +386,9 @@ struct TypeTraits<std::variant<T...>, std::enable_if_t<(tether::convertible_or_a
     (void)(TryAlternative<T>(src, &result) || ...);
     return result;
   }
-  static std::string TypeStr() { return details::ContainerTypeStr<T...>("std::variant"); }
+  static std::string TypeStr() { return detail::ContainerTypeStr<T...>("std::variant"); }
   static std::string TypeSchema() {
-    return tether::Schema("std::variant",
-                          {tether::JoinWithSpace({details::TypeSchema<T>::v()...})});
+    return tether::Schema("std::variant", {tether::JoinWithSpace({detail::TypeSchema<T>::v()...})});
   }
 
  private:
@@ -417,7 +415,7 @@ struct TypeTraits<std::function<R(Args...)>>
   // An empty function is None.
   static ObjectPtr<Object> MakeObject(Self src) {
     if (src == nullptr) return nullptr;
-    return details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(
+    return detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(
         Function::FromTyped(std::move(src)));
   }
   static bool CheckAnyStrict(const TVMFFIAny* src) {
@@ -429,13 +427,13 @@ struct TypeTraits<std::function<R(Args...)>>
     return Self(Typed(TypeTraits<Function>::CopyFromAnyViewAfterCheck(src)));
   }
   static std::string TypeStr() {
-    return "std::function<" + details::Type2Str<R>::v() + "(" +
-           tether::JoinWithSpace({details::Type2Str<Args>::v()...}) + ")>";
+    return "std::function<" + detail::Type2Str<R>::v() + "(" +
+           tether::JoinWithSpace({detail::Type2Str<Args>::v()...}) + ")>";
   }
   static std::string TypeSchema() {
     return tether::Schema("std::function",
-                          {details::TypeSchema<R>::v(),
-                           "[" + tether::JoinWithSpace({details::TypeSchema<Args>::v()...}) + "]"});
+                          {detail::TypeSchema<R>::v(),
+                           "[" + tether::JoinWithSpace({detail::TypeSchema<Args>::v()...}) + "]"});
   }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Visiting the parts of any value: elements, keys and values, reflected fields.
+// Visiting the parts of any value: elements, values of maps, reflected fields.
 //
 //   int sum = 0;
 //   StructuralWalk<WalkOrder::kPreOrder>(
@@ -8,9 +8,10 @@
 //       [&](int64_t i) -> Expected<WalkResult> { sum += i; return WalkResult::Advance(); },
 //       [&](const Block& b) -> Expected<WalkResult> { return WalkResult::Skip(); });
 //
-// A walk calls the first callback whose parameter fits each value. For anything more, derive from
-// StructuralVisitorObj: its vtable decides what to do with a value, and DefaultVisitExpected goes
-// on to the parts. A class may register its own way to do that as `__s_visit__`.
+// A walk calls the first callback whose parameter fits each value. StructuralVisit leaves the
+// descent to the callback. For anything more, derive from StructuralVisitorObj: its vtable decides
+// what to do with a value, and DefaultVisitExpected goes on to the parts. A class may register its
+// own way to do that as `__s_visit__`.
 #ifndef TVM_FFI_EXTRA_STRUCTURAL_VISIT_H_
 #define TVM_FFI_EXTRA_STRUCTURAL_VISIT_H_
 
@@ -23,7 +24,7 @@
 #include <tvm/ffi/expected.h>
 #include <tvm/ffi/extra/visit_error_context.h>
 #include <tvm/ffi/function.h>
-#include <tvm/ffi/function_details.h>
+#include <tvm/ffi/function_detail.h>
 #include <tvm/ffi/optional.h>
 #include <tvm/ffi/reflection/accessor.h>
 
@@ -69,11 +70,15 @@ class StructuralVisitorObj;
  *
  * Also what `__s_visit__` holds as an opaque pointer, to visit the parts of a value.
  */
-using FStructuralVisit = TVMFFIAny (*)(StructuralVisitorObj* visitor, AnyView value) noexcept;
+using FStructuralVisitABI = TVMFFIAny (*)(StructuralVisitorObj* visitor, AnyView value) noexcept;
+
+/*! \brief The entry of `__s_visit__`. */
+using FStructuralVisit =
+    NativeFunctionView<Optional<VisitInterrupt>(StructuralVisitorObj*, AnyView)>;
 
 /*! \brief What a visitor class does; one static const instance per class. */
 struct StructuralVisitorVTable {
-  FStructuralVisit visit = nullptr;
+  FStructuralVisitABI visit = nullptr;
 };
 
 namespace tether {
@@ -81,19 +86,36 @@ namespace tether {
 /*! \brief The region the value of a field is in, inside an object that passes on `inherited`. */
 inline TVMFFIDefRegionKind FieldDefRegion(const TVMFFIFieldInfo* field,
                                           TVMFFIDefRegionKind inherited) {
-  if (field->flags & kTVMFFIFieldFlagBitMaskSEqHashDefNonRecursive) {
-    return kTVMFFIDefRegionKindNonRecursive;
-  }
-  if (field->flags & kTVMFFIFieldFlagBitMaskSEqHashDefRecursive) {
-    return kTVMFFIDefRegionKindRecursive;
-  }
+  if (inherited == kTVMFFIDefRegionKindPattern) return inherited;
+  if (field->flags & kTVMFFIFieldFlagBitMaskSEqHashDefSimple) return kTVMFFIDefRegionKindSimple;
+  if (field->flags & kTVMFFIFieldFlagBitMaskSEqHashDefPattern) return kTVMFFIDefRegionKindPattern;
   return inherited;
 }
 
-/*! \brief What an object met in `region` passes on: a non-recursive region ends at the variable. */
+/*! \brief What an object met in `region` passes on: a simple region ends at the variable. */
 inline TVMFFIDefRegionKind InnerDefRegion(TVMFFISEqHashKind kind, TVMFFIDefRegionKind region) {
-  bool clamped = kind == kTVMFFISEqHashKindFreeVar && region == kTVMFFIDefRegionKindNonRecursive;
+  bool clamped = kind == kTVMFFISEqHashKindFreeVar && region == kTVMFFIDefRegionKindSimple;
   return clamped ? kTVMFFIDefRegionKindNone : region;
+}
+
+/*! \brief Sets a region until the end of the scope. Inside a pattern all is pattern. */
+class RegionScope {
+ public:
+  RegionScope(TVMFFIDefRegionKind* slot, TVMFFIDefRegionKind kind) : slot_(slot), old_(*slot) {
+    if (old_ != kTVMFFIDefRegionKindPattern) *slot = kind;
+  }
+  RegionScope(const RegionScope&) = delete;
+  RegionScope& operator=(const RegionScope&) = delete;
+  ~RegionScope() { *slot_ = old_; }
+
+ private:
+  TVMFFIDefRegionKind* slot_;
+  TVMFFIDefRegionKind old_;
+};
+
+inline TVMFFISEqHashKind StructuralKindOf(const TVMFFITypeInfo* info) {
+  return info->metadata == nullptr ? kTVMFFISEqHashKindUnsupported
+                                   : info->metadata->structural_eq_hash_kind;
 }
 
 }  // namespace tether
@@ -101,12 +123,17 @@ inline TVMFFIDefRegionKind InnerDefRegion(TVMFFISEqHashKind kind, TVMFFIDefRegio
 /*! \brief Base of visitors. Derived classes need no type of their own. */
 class StructuralVisitorObj : public Object {
  public:
+  /*! \brief What callbacks of an engine get a pointer to; a layer may name itself. */
+  using VisitorObjType = StructuralVisitorObj;
+  /*! \brief What a layer passes to the callbacks of a walk besides the value. */
+  using StateTupleType = std::tuple<>;
+
   /*! \brief Visits a value; throws what the visit failed with. */
   Optional<VisitInterrupt> Visit(AnyView value) { return VisitExpected(value).value(); }
 
   /*! \brief Visits a value. */
   Expected<Optional<VisitInterrupt>> VisitExpected(AnyView value) noexcept {
-    return details::ExpectedUnsafe::MoveFromTVMFFIAny<Optional<VisitInterrupt>>(
+    return detail::ExpectedUnsafe::MoveFromTVMFFIAny<Optional<VisitInterrupt>>(
         vtable_->visit(this, value));
   }
 
@@ -119,11 +146,7 @@ class StructuralVisitorObj : public Object {
   /*! \brief The result of callback(), called with another region in force. */
   template <typename Callback>
   auto WithDefRegionKind(TVMFFIDefRegionKind kind, Callback&& callback) {
-    struct Restore {
-      TVMFFIDefRegionKind* slot;
-      TVMFFIDefRegionKind old;
-      ~Restore() { *slot = old; }
-    } restore{&def_region_mode_, std::exchange(def_region_mode_, kind)};
+    tether::RegionScope scope(&def_region_mode_, kind);
     return std::forward<Callback>(callback)();
   }
 
@@ -132,6 +155,8 @@ class StructuralVisitorObj : public Object {
 
  protected:
   explicit StructuralVisitorObj(const StructuralVisitorVTable* vtable) : vtable_(vtable) {}
+
+  StateTupleType StateTuple() const noexcept { return {}; }
 
   const StructuralVisitorVTable* vtable_;
   TVMFFIDefRegionKind def_region_mode_ = kTVMFFIDefRegionKindNone;
@@ -150,15 +175,19 @@ class StructuralVisitor : public ObjectRef {
   TVM_FFI_DEFINE_OBJECT_REF_METHODS_NOTNULLABLE(StructuralVisitor, ObjectRef, StructuralVisitorObj);
 };
 
-namespace details {
+namespace detail {
 
 /*! \brief Whether a visit is over: it failed or was interrupted. */
 TVM_FFI_INLINE bool StructuralVisitNeedEarlyReturn(
     const Expected<Optional<VisitInterrupt>>& expected) noexcept {
   return expected.type_index() != TypeIndex::kTVMFFINone;
 }
+TVM_FFI_INLINE bool StructuralVisitNeedEarlyReturn(
+    const Optional<VisitInterrupt>& result) noexcept {
+  return result.has_value();
+}
 
-}  // namespace details
+}  // namespace detail
 
 namespace tether {
 
@@ -167,46 +196,53 @@ template <typename T>
 inline void AddErrorContext(const Expected<T>& expected, AnyView value) {
   if (!expected.is_err() || value.type_index() < TypeIndex::kTVMFFIStaticObjectBegin) return;
   Error error = expected.error();
-  details::UpdateVisitErrorContext(error, value.cast<ObjectRef>());
+  ObjectRef node = value.cast<ObjectRef>();
+  // Hooks compiled with releases up to 0.1.14 may have added it already.
+  if (Optional<VisitErrorContext> context = VisitErrorContext::TryGetFromError(error)) {
+    const List<ObjectRef>& nodes = context.value()->reverse_visit_pattern;
+    if (!nodes.empty() && nodes.back().same_as(node)) return;
+  }
+  detail::UpdateVisitErrorContext(error, node);
 }
 
 }  // namespace tether
 
-/*! \brief In a FStructuralVisit: returns from it if the visit of a part says so. */
-#define TVM_FFI_S_VISIT_MAYBE_EARLY_RETURN(expected)                                       \
-  do {                                                                                     \
-    auto tvm_ffi_visit_result_ = (expected);                                               \
-    if (TVM_FFI_PREDICT_FALSE(                                                             \
-            ::tvm::ffi::details::StructuralVisitNeedEarlyReturn(tvm_ffi_visit_result_))) { \
-      return ::tvm::ffi::details::ExpectedUnsafe::MoveToTVMFFIAny(                         \
-          std::move(tvm_ffi_visit_result_));                                               \
-    }                                                                                      \
+/*! \brief In a function that returns an Optional<VisitInterrupt> or an Expected of it: returns from
+ * it if the visit of a part says so. */
+#define TVM_FFI_S_VISIT_MAYBE_EARLY_RETURN(expected)                                      \
+  do {                                                                                    \
+    auto tvm_ffi_visit_result_ = (expected);                                              \
+    if (TVM_FFI_PREDICT_FALSE(                                                            \
+            ::tvm::ffi::detail::StructuralVisitNeedEarlyReturn(tvm_ffi_visit_result_))) { \
+      return tvm_ffi_visit_result_;                                                       \
+    }                                                                                     \
   } while (false)
 
-/*! \brief The same; an error also learns that it happened inside `value`. */
-#define TVM_FFI_S_VISIT_MAYBE_EARLY_RETURN_WITH_ERROR_CONTEXT(expected, value)             \
-  do {                                                                                     \
-    auto tvm_ffi_visit_result_ = (expected);                                               \
-    if (TVM_FFI_PREDICT_FALSE(                                                             \
-            ::tvm::ffi::details::StructuralVisitNeedEarlyReturn(tvm_ffi_visit_result_))) { \
-      ::tvm::ffi::tether::AddErrorContext(tvm_ffi_visit_result_, (value));                 \
-      return ::tvm::ffi::details::ExpectedUnsafe::MoveToTVMFFIAny(                         \
-          std::move(tvm_ffi_visit_result_));                                               \
-    }                                                                                      \
+/*! \brief For hooks in the raw form that sources up to 0.1.14 have: an error also learns that it
+ * happened inside `value`. */
+#define TVM_FFI_S_VISIT_MAYBE_EARLY_RETURN_WITH_ERROR_CONTEXT(expected, value)            \
+  do {                                                                                    \
+    auto tvm_ffi_visit_result_ = (expected);                                              \
+    if (TVM_FFI_PREDICT_FALSE(                                                            \
+            ::tvm::ffi::detail::StructuralVisitNeedEarlyReturn(tvm_ffi_visit_result_))) { \
+      ::tvm::ffi::tether::AddErrorContext(tvm_ffi_visit_result_, (value));                \
+      return ::tvm::ffi::detail::ExpectedUnsafe::MoveToTVMFFIAny(                         \
+          std::move(tvm_ffi_visit_result_));                                              \
+    }                                                                                     \
   } while (false)
 
 inline Expected<Optional<VisitInterrupt>> StructuralVisitorObj::DefaultVisitExpected(
     AnyView value) noexcept {
   using Result = Optional<VisitInterrupt>;
-  static const reflection::TypeAttrColumn hooks(reflection::type_attr::kStructuralVisit);
+  static const reflection::TypeAttrColumn hooks(type_attr::kStructuralVisit);
   AnyView hook = hooks[value.type_index()];
   switch (hook.type_index()) {
     case TypeIndex::kTVMFFINone:
       if (value.type_index() < TypeIndex::kTVMFFIStaticObjectBegin) return Result(std::nullopt);
       return VisitFieldsExpected(value);
     case TypeIndex::kTVMFFIOpaquePtr: {
-      auto visit = reinterpret_cast<FStructuralVisit>(hook.cast<void*>());
-      return details::ExpectedUnsafe::MoveFromTVMFFIAny<Result>(visit(this, value));
+      auto visit = reinterpret_cast<FStructuralVisitABI>(hook.cast<void*>());
+      return detail::ExpectedUnsafe::MoveFromTVMFFIAny<Result>(visit(this, value));
     }
     case TypeIndex::kTVMFFIFunction:
       return hook.cast<Function>().CallExpected<Result>(this, value);
@@ -220,22 +256,21 @@ inline Expected<Optional<VisitInterrupt>> StructuralVisitorObj::VisitFieldsExpec
     AnyView value) noexcept {
   using Result = Expected<Optional<VisitInterrupt>>;
   const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(value.type_index());
-  TVMFFISEqHashKind kind = info->metadata == nullptr ? kTVMFFISEqHashKindUnsupported
-                                                     : info->metadata->structural_eq_hash_kind;
-  TVMFFIDefRegionKind inherited = tether::InnerDefRegion(kind, def_region_mode_);
+  TVMFFIDefRegionKind inherited =
+      tether::InnerDefRegion(tether::StructuralKindOf(info), def_region_mode_);
   const Object* object = value.as<Object>();
   Result result = Optional<VisitInterrupt>(std::nullopt);
   reflection::ForEachFieldInfoWithEarlyStop(info, [&](const TVMFFIFieldInfo* field) {
     if (field->flags & kTVMFFIFieldFlagBitMaskSEqHashIgnore) return false;
     TVMFFIAny raw = AnyView().CopyToTVMFFIAny();
     if (field->getter(tether::FieldAddress(object, field), &raw) != 0) {
-      result = details::MoveFromSafeCallRaised();
+      result = detail::MoveFromSafeCallRaised();
       return true;
     }
-    Any part = details::AnyUnsafe::MoveTVMFFIAnyToAny(&raw);
-    result = WithDefRegionKind(tether::FieldDefRegion(field, inherited),
-                               [&] { return VisitExpected(part); });
-    return details::StructuralVisitNeedEarlyReturn(result);
+    Any part = detail::AnyUnsafe::MoveTVMFFIAnyToAny(&raw);
+    tether::RegionScope scope(&def_region_mode_, tether::FieldDefRegion(field, inherited));
+    result = VisitExpected(part);
+    return detail::StructuralVisitNeedEarlyReturn(result);
   });
   return result;
 }
@@ -286,32 +321,222 @@ enum class WalkOrder : int32_t { kPreOrder = 0, kPostOrder = 1 };
 
 namespace tether {
 
-// Runs the callback if the value is what it takes. False: it is not.
-template <typename Callback>
-inline bool CallIfMatches(Callback& callback, AnyView value, TVMFFIDefRegionKind kind,  // NOLINT(*)
-                          Expected<WalkResult>* result) {
-  using Info = details::FunctionInfo<std::decay_t<Callback>>;
-  using Param = std::decay_t<std::tuple_element_t<0, typename Info::ArgType>>;
-  static_assert(Info::num_args == 1 || Info::num_args == 2,
-                "A walk callback takes (value) or (value, TVMFFIDefRegionKind).");
-  auto call = [&](const auto& arg) -> Expected<WalkResult> {
-    if constexpr (Info::num_args == 1) {
-      return callback(arg);
-    } else {
-      return callback(arg, kind);
-    }
-  };
+// Native recursion of engines that clients compile. The limit suits threads with small stacks, too.
+class RecursionLimit {
+ public:
+  explicit RecursionLimit(uintptr_t* begin) : begin_(begin), is_first_(*begin == 0) {
+    if (is_first_) *begin = StackAddress();
+  }
+  RecursionLimit(const RecursionLimit&) = delete;
+  RecursionLimit& operator=(const RecursionLimit&) = delete;
+  ~RecursionLimit() {
+    if (is_first_) *begin_ = 0;
+  }
+  bool IsReached() const { return *begin_ - StackAddress() > kMaxStack; }
+  static Error Reached() {
+    return Error("ValueError", "the value is nested too deeply for an engine that recurses", "");
+  }
+
+ private:
+  static constexpr uintptr_t kMaxStack = 2 * 1024 * 1024;
+  uintptr_t* begin_;
+  bool is_first_;
+};
+
+// Runs `call` with the value as a Param if the value is one. False: it is not.
+template <typename Param, typename Call>
+bool CallIfFits(AnyView value, Call&& call) {
   if constexpr (std::is_same_v<Param, AnyView> || std::is_same_v<Param, Any>) {
-    *result = call(Param(value));
+    call(Param(value));
   } else {
     std::optional<Param> arg = value.as<Param>();
     if (!arg.has_value()) return false;
-    *result = call(*arg);
+    call(*std::move(arg));
   }
   return true;
 }
 
+template <typename Callback>
+using FirstParam = std::decay_t<
+    std::tuple_element_t<0, typename detail::FunctionInfo<std::decay_t<Callback>>::ArgType>>;
+
+// callback(value, state..., [kind]).
+template <typename Callback, typename Value, typename State>
+auto CallWithState(Callback& callback, Value&& value, const State& state,  // NOLINT(*)
+                   TVMFFIDefRegionKind kind) {
+  constexpr size_t kArgs = detail::FunctionInfo<std::decay_t<Callback>>::num_args;
+  constexpr size_t kState = std::tuple_size_v<State>;
+  static_assert(kArgs == kState + 1 || kArgs == kState + 2,
+                "a callback takes (value, state...) or (value, state..., TVMFFIDefRegionKind)");
+  return std::apply(
+      [&](const auto&... entries) {
+        if constexpr (kArgs == kState + 1) {
+          return callback(std::forward<Value>(value), entries...);
+        } else {
+          return callback(std::forward<Value>(value), entries..., kind);
+        }
+      },
+      state);
+}
+
+// Runs the callback if the value is what it takes. False: it is not.
+template <typename Callback, typename State>
+inline bool CallIfMatches(Callback& callback, AnyView value, const State& state,  // NOLINT(*)
+                          TVMFFIDefRegionKind kind, Expected<WalkResult>* result) {
+  return CallIfFits<FirstParam<Callback>>(value, [&](auto&& arg) {
+    *result = Expected<WalkResult>(CallWithState(callback, arg, state, kind));
+  });
+}
+
+// Calls code that may throw, where only a value can be returned.
+template <typename R, typename Call>
+Expected<R> CatchExpected(Call&& call) noexcept {
+  try {
+    return call();
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::exception& error) {
+    return Error("InternalError", error.what(), "");
+  } catch (...) {
+    return Error("RuntimeError", kUnknownException, "");
+  }
+}
+
 }  // namespace tether
+
+/*!
+ * \brief A layer that walks: callbacks see every value, before or after its parts.
+ *
+ * Parent is StructuralVisitorObj or a layer derived from it, which takes the vtable as its first
+ * constructor argument. A callback is called as (value, state of Parent..., [kind]).
+ */
+template <typename Parent, WalkOrder order, typename... Callbacks>
+class StructuralWalkEngine : public Parent {
+ public:
+  template <typename... ParentArgs>
+  explicit StructuralWalkEngine(Callbacks... callbacks, ParentArgs&&... parent_args)
+      : Parent(&kVTable, std::forward<ParentArgs>(parent_args)...),
+        callbacks_(std::move(callbacks)...) {}
+
+ private:
+  using Result = Expected<Optional<VisitInterrupt>>;
+
+  static TVMFFIAny VisitImpl(StructuralVisitorObj* self, AnyView value) noexcept {
+    return detail::ExpectedUnsafe::MoveToTVMFFIAny(
+        static_cast<StructuralWalkEngine*>(self)->WalkValue(value));
+  }
+  static constexpr StructuralVisitorVTable kVTable{&StructuralWalkEngine::VisitImpl};
+
+  Result WalkValue(AnyView value) noexcept {
+    if (value == nullptr) return Optional<VisitInterrupt>(std::nullopt);
+    tether::RecursionLimit limit(&stack_begin_);
+    Result result = limit.IsReached() ? Result(tether::RecursionLimit::Reached()) : Both(value);
+    tether::AddErrorContext(result, value);
+    return result;
+  }
+
+  Result Both(AnyView value) noexcept {
+    bool skip = false;
+    if constexpr (order == WalkOrder::kPreOrder) {
+      Result result = Dispatch(value, &skip);
+      if (skip || detail::StructuralVisitNeedEarlyReturn(result)) return result;
+      return Parent::DefaultVisitExpected(value);
+    } else {
+      Result result = Parent::DefaultVisitExpected(value);
+      if (detail::StructuralVisitNeedEarlyReturn(result)) return result;
+      return Dispatch(value, &skip);
+    }
+  }
+
+  Result Dispatch(AnyView value, bool* skip) noexcept {
+    Expected<WalkResult> answer = tether::CatchExpected<WalkResult>([&] {
+      Expected<WalkResult> result = WalkResult::Advance();
+      const auto state = this->StateTuple();
+      std::apply(
+          [&](auto&... callbacks) {
+            (void)(tether::CallIfMatches(callbacks, value, state, this->def_region_kind(),
+                                         &result) ||
+                   ...);
+          },
+          callbacks_);
+      return result;
+    });
+    if (answer.is_err()) return answer.error();
+    WalkResult walk = answer.value();
+    *skip = walk.IsSkip();
+    if (auto interrupt = walk.template as<VisitInterrupt>()) {
+      return Optional<VisitInterrupt>(*interrupt);
+    }
+    return Optional<VisitInterrupt>(std::nullopt);
+  }
+
+  std::tuple<Callbacks...> callbacks_;
+  uintptr_t stack_begin_ = 0;
+};
+
+/*!
+ * \brief A layer whose callbacks own the descent: (value, visitor) -> Expected<Optional<
+ * VisitInterrupt>>. The parts of a value that no callback takes are visited by Parent.
+ */
+template <typename Parent, typename... Callbacks>
+class StructuralVisitEngine : public Parent {
+ public:
+  template <typename... ParentArgs>
+  explicit StructuralVisitEngine(Callbacks... callbacks, ParentArgs&&... parent_args)
+      : Parent(&kVTable, std::forward<ParentArgs>(parent_args)...),
+        callbacks_(std::move(callbacks)...) {}
+
+ private:
+  using Result = Expected<Optional<VisitInterrupt>>;
+
+  static TVMFFIAny VisitImpl(StructuralVisitorObj* self, AnyView value) noexcept {
+    return detail::ExpectedUnsafe::MoveToTVMFFIAny(
+        static_cast<StructuralVisitEngine*>(self)->VisitValue(value));
+  }
+  static constexpr StructuralVisitorVTable kVTable{&StructuralVisitEngine::VisitImpl};
+
+  Result VisitValue(AnyView value) noexcept {
+    tether::RecursionLimit limit(&stack_begin_);
+    Result result = limit.IsReached() ? Result(tether::RecursionLimit::Reached()) : Dispatch(value);
+    tether::AddErrorContext(result, value);
+    return result;
+  }
+
+  Result Dispatch(AnyView value) noexcept {
+    return tether::CatchExpected<Optional<VisitInterrupt>>([&]() -> Result {
+      Result result = Optional<VisitInterrupt>(std::nullopt);
+      auto* self = static_cast<typename Parent::VisitorObjType*>(this);
+      bool matched = std::apply(
+          [&](auto&... callbacks) {
+            return (tether::CallIfFits<tether::FirstParam<decltype(callbacks)>>(
+                        value, [&](auto&& arg) { result = Result(callbacks(arg, self)); }) ||
+                    ...);
+          },
+          callbacks_);
+      return matched ? result : Parent::DefaultVisitExpected(value);
+    });
+  }
+
+  std::tuple<Callbacks...> callbacks_;
+  uintptr_t stack_begin_ = 0;
+};
+
+/*! \brief Visits a value by callbacks (value, visitor), each of which owns the descent. */
+template <typename... Callbacks>
+inline Expected<Optional<VisitInterrupt>> StructuralVisitExpected(
+    AnyView root, Callbacks&&... callbacks) noexcept {
+  static_assert(sizeof...(Callbacks) > 0, "StructuralVisit needs at least one callback.");
+  using Engine = StructuralVisitEngine<StructuralVisitorObj, std::decay_t<Callbacks>...>;
+  return tether::CatchExpected<Optional<VisitInterrupt>>([&] {
+    return make_object<Engine>(std::forward<Callbacks>(callbacks)...)->VisitExpected(root);
+  });
+}
+
+/*! \brief StructuralVisitExpected that throws the error. */
+template <typename... Callbacks>
+inline Optional<VisitInterrupt> StructuralVisit(AnyView root, Callbacks&&... callbacks) {
+  return StructuralVisitExpected(root, std::forward<Callbacks>(callbacks)...).value();
+}
 
 /*!
  * \brief Walks a value and everything in it, except None.
@@ -325,12 +550,12 @@ inline Expected<Optional<VisitInterrupt>> StructuralWalkExpected(
     AnyView root, Callbacks&&... callbacks) noexcept {
   static_assert(sizeof...(Callbacks) > 0, "StructuralWalk needs at least one callback.");
   using Entry = Tuple<int32_t, Function>;
-  try {
+  return tether::CatchExpected<Optional<VisitInterrupt>>([&] {
     // One function that tries them all; errors pass through it like through any other function.
     auto dispatch = [&](AnyView value, int32_t kind) -> Expected<WalkResult> {
       Expected<WalkResult> result = WalkResult::Advance();
-      (void)(tether::CallIfMatches(callbacks, value, static_cast<TVMFFIDefRegionKind>(kind),
-                                   &result) ||
+      (void)(tether::CallIfMatches(callbacks, value, std::tuple<>(),
+                                   static_cast<TVMFFIDefRegionKind>(kind), &result) ||
              ...);
       return result;
     };
@@ -339,13 +564,7 @@ inline Expected<Optional<VisitInterrupt>> StructuralWalkExpected(
     return Function::GetGlobalRequired("ffi.StructuralWalk")
         .CallExpected<Optional<VisitInterrupt>>(root, Array<Entry>(), with_kind,
                                                 static_cast<int32_t>(order));
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::exception& error) {
-    return Error("InternalError", error.what(), "");
-  } catch (...) {
-    return Error("RuntimeError", tether::kUnknownException, "");
-  }
+  });
 }
 
 /*! \brief StructuralWalkExpected that throws the error. */

@@ -51,7 +51,10 @@ static_assert(sizeof(VisitErrorContextObj) == 40, "fixed by the ABI");
 /*! \brief Reference to a VisitErrorContextObj, never null. */
 class VisitErrorContext : public ObjectRef {
  public:
-  explicit VisitErrorContext(ObjectPtr<VisitErrorContextObj> data) { data_ = std::move(data); }
+  explicit VisitErrorContext(ObjectPtr<VisitErrorContextObj> data) {
+    data_ = std::move(data);
+    TVM_FFI_ICHECK_NOTNULL(data_.get());
+  }
 
   /*! \brief The context of an error, if it carries one. */
   static Optional<VisitErrorContext> TryGetFromError(const Error& error) {
@@ -70,7 +73,7 @@ class VisitErrorContext : public ObjectRef {
   TVM_FFI_DEFINE_OBJECT_REF_METHODS_NOTNULLABLE(VisitErrorContext, ObjectRef, VisitErrorContextObj);
 };
 
-namespace details {
+namespace detail {
 
 /*! \brief A context that begins at `node`. */
 inline VisitErrorContext MakeVisitErrorContext(const ObjectRef& node) {
@@ -96,30 +99,43 @@ inline void UpdateVisitErrorContext(Error& error, const ObjectRef& node) {  // N
   ObjectUnsafe::DecRefObjectHandle(old);
 }
 
-}  // namespace details
+/*! \brief The same for any value; what is not an object adds nothing. */
+inline void UpdateVisitErrorContext(Error& error, AnyView node) {  // NOLINT(*)
+  if (node.type_index() < TypeIndex::kTVMFFIStaticObjectBegin) return;
+  UpdateVisitErrorContext(error, node.cast<ObjectRef>());
+}
+
+/*! \brief The same for an error in its raw form, which stays owned by the caller. */
+inline void UpdateVisitErrorContext(const TVMFFIAny& raw_error, AnyView node) {
+  Error error = ObjectUnsafe::ObjectRefFromObjectPtr<Error>(
+      ObjectUnsafe::ObjectPtrFromUnowned<Object>(raw_error.v_obj));
+  UpdateVisitErrorContext(error, node);
+}
+
+}  // namespace detail
 
 /*! \brief Opens a region whose errors get `node` of the matching TVM_FFI_VISIT_END as context. */
 #define TVM_FFI_VISIT_BEGIN() try {
 /*! \brief Closes the region: errors are rethrown with the node added. */
-#define TVM_FFI_VISIT_END(node)                                               \
-  }                                                                           \
-  catch (::tvm::ffi::Error & tvm_ffi_visit_error_) {                          \
-    ::tvm::ffi::details::UpdateVisitErrorContext(tvm_ffi_visit_error_, node); \
-    throw;                                                                    \
+#define TVM_FFI_VISIT_END(node)                                              \
+  }                                                                          \
+  catch (::tvm::ffi::Error & tvm_ffi_visit_error_) {                         \
+    ::tvm::ffi::detail::UpdateVisitErrorContext(tvm_ffi_visit_error_, node); \
+    throw;                                                                   \
   }
 /*! \brief Closes the region: errors are returned as Unexpected with the node added. */
-#define TVM_FFI_VISIT_END_RETURN_EXPECTED(node)                               \
-  }                                                                           \
-  catch (::tvm::ffi::Error & tvm_ffi_visit_error_) {                          \
-    ::tvm::ffi::details::UpdateVisitErrorContext(tvm_ffi_visit_error_, node); \
-    return ::tvm::ffi::Unexpected(std::move(tvm_ffi_visit_error_));           \
+#define TVM_FFI_VISIT_END_RETURN_EXPECTED(node)                              \
+  }                                                                          \
+  catch (::tvm::ffi::Error & tvm_ffi_visit_error_) {                         \
+    ::tvm::ffi::detail::UpdateVisitErrorContext(tvm_ffi_visit_error_, node); \
+    return ::tvm::ffi::Unexpected(std::move(tvm_ffi_visit_error_));          \
   }
 /*! \brief TVM_FFI_THROW whose error has a context that begins at `node`. */
-#define TVM_FFI_VISIT_THROW(ErrorKind, node)                                                  \
-  ::tvm::ffi::details::ErrorBuilder(                                                          \
-      #ErrorKind, TVMFFIBacktrace(__FILE__, __LINE__, TVM_FFI_FUNC_SIG, 0),                   \
-      (TVM_FFI_ALWAYS_LOG_BEFORE_THROW != 0), std::nullopt,                                   \
-      std::optional<::tvm::ffi::ObjectRef>(::tvm::ffi::details::MakeVisitErrorContext(node))) \
+#define TVM_FFI_VISIT_THROW(ErrorKind, node)                                                 \
+  ::tvm::ffi::detail::ErrorBuilder(                                                          \
+      #ErrorKind, TVMFFIBacktrace(__FILE__, __LINE__, TVM_FFI_FUNC_SIG, 0),                  \
+      (TVM_FFI_ALWAYS_LOG_BEFORE_THROW != 0), std::nullopt,                                  \
+      std::optional<::tvm::ffi::ObjectRef>(::tvm::ffi::detail::MakeVisitErrorContext(node))) \
       .stream()
 
 }  // namespace ffi

@@ -109,9 +109,7 @@ class AccessPathObj : public Object {
   TVM_FFI_DECLARE_OBJECT_INFO_FINAL("ffi.reflection.AccessPath", AccessPathObj, Object);
 
  private:
-  const AccessPathObj* ParentPtr() const {
-    return static_cast<const AccessPathObj*>(static_cast<const ObjectRef&>(parent).get());
-  }
+  const AccessPathObj* ParentPtr() const { return static_cast<const AccessPathObj*>(parent.get()); }
   static inline bool StepsEqual(const AccessPathObj* lhs, const AccessPathObj* rhs);
 };
 

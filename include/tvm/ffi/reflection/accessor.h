@@ -14,65 +14,132 @@
 #include <tvm/ffi/any.h>
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/function.h>
+#include <tvm/ffi/reflection/native_function.h>
 #include <tvm/ffi/type_traits.h>
 
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace tvm {
 namespace ffi {
+class EnumState;
+class StructuralMutatorObj;
+class StructuralVisitorObj;
+class VisitInterrupt;
+template <typename T>
+class UnchangedOr;
+
 namespace reflection {
-
-// Names of the attribute columns that have a meaning to the runtime.
-namespace type_attr {
-
-// `() -> obj`: a fresh object to be filled through its setters.
-inline constexpr const char* kNew = "__ffi_new__";
-// `(*args [, KWARGS, key, value, ...]) -> obj`.
-inline constexpr const char* kInit = "__ffi_init__";
-// `(AnyView) -> obj`: implicit conversion into the type.
-inline constexpr const char* kConvert = "__ffi_convert__";
-// JSON schema of what kConvert accepts.
-inline constexpr const char* kConvertTypeSchema = "__ffi_convert_type_schema__";
-// `(self) -> obj`: a copy that shares its children.
-inline constexpr const char* kShallowCopy = "__ffi_shallow_copy__";
-// `(self, fn_repr) -> str`.
-inline constexpr const char* kRepr = "__ffi_repr__";
-// `(self, fn_hash) -> int`.
-inline constexpr const char* kHash = "__ffi_hash__";
-// `(lhs, rhs, fn_eq) -> bool`.
-inline constexpr const char* kEq = "__ffi_eq__";
-// `(lhs, rhs, fn_cmp) -> int`, negative, zero or positive.
-inline constexpr const char* kCompare = "__ffi_compare__";
-// Hash as a container key: a function, or `int64_t (*)(const Any&)` as an opaque pointer.
-inline constexpr const char* kAnyHash = "__any_hash__";
-// Key equality: a function, or `bool (*)(const Any&, const Any&)` as an opaque pointer.
-inline constexpr const char* kAnyEqual = "__any_equal__";
-// `(self, init, callback) -> int`: replaces the field walk of structural hashing.
-inline constexpr const char* kSHash = "__s_hash__";
-// `(lhs, rhs, callback) -> bool`: replaces the field walk of structural equality.
-inline constexpr const char* kSEqual = "__s_equal__";
-// A function `(visitor, value)`, or its C++ pointer form as an opaque pointer.
-inline constexpr const char* kStructuralVisit = "__s_visit__";
-// `(self) -> json value`.
-inline constexpr const char* kDataToJson = "__data_to_json__";
-// `(json value) -> obj`.
-inline constexpr const char* kDataFromJson = "__data_from_json__";
-// The `ffi.EnumState` of an enum class.
-inline constexpr const char* kEnumState = "__ffi_enum__";
-
-}  // namespace type_attr
 
 // View of a NUL-terminated string.
 constexpr TVMFFIByteArray AsByteArray(const char* text) {
   return TVMFFIByteArray{text, std::char_traits<char>::length(text)};
 }
 
+// The name of an attribute and the type of its values.
+template <typename T>
+struct AttrKey {
+  using ValueType = T;
+  const char* name;
+
+  // The value in an entry; nullopt for None, TypeError for anything that is not a T.
+  std::optional<T> ValueFrom(AnyView entry) const {
+    if (entry == nullptr) return std::nullopt;
+    return entry.template as_or_throw<T>();
+  }
+  // Up to 0.1.14 the names were strings.
+  constexpr operator const char*() const { return name; }  // NOLINT(*)
+};
+
+}  // namespace reflection
+
+// The attribute columns that have a meaning to the runtime. A hook of another signature can be
+// registered under a name as well; it fails when it is called.
+namespace type_attr {
+
+using reflection::AttrKey;
+
+// A fresh object to be filled through its setters.
+inline constexpr AttrKey<TypedFunction<ObjectRef()>> kNew{"__ffi_new__"};
+// `(*args [, KWARGS, key, value, ...]) -> obj`.
+inline constexpr AttrKey<Function> kInit{"__ffi_init__"};
+// Implicit conversion into the type.
+inline constexpr AttrKey<TypedFunction<Any(AnyView)>> kConvert{"__ffi_convert__"};
+// JSON schema of what kConvert accepts.
+inline constexpr AttrKey<Any> kConvertTypeSchema{"__ffi_convert_type_schema__"};
+// A copy that shares its children.
+inline constexpr AttrKey<TypedFunction<ObjectRef(const Object*)>> kShallowCopy{
+    "__ffi_shallow_copy__"};
+// Whether the class is final.
+inline constexpr AttrKey<bool> kTypeFinal{"__ffi_type_final__"};
+// `(self, fn_repr)`.
+inline constexpr AttrKey<TypedFunction<String(const Object*, TypedFunction<String(AnyView)>)>>
+    kRepr{"__ffi_repr__"};
+// `(self, fn_hash)`.
+inline constexpr AttrKey<TypedFunction<int64_t(const Object*, TypedFunction<int64_t(AnyView)>)>>
+    kHash{"__ffi_hash__"};
+// `(lhs, rhs, fn_eq)`.
+inline constexpr AttrKey<
+    TypedFunction<bool(const Object*, const Object*, TypedFunction<bool(AnyView, AnyView)>)>>
+    kEq{"__ffi_eq__"};
+// `(lhs, rhs, fn_cmp)`: negative, zero or positive.
+inline constexpr AttrKey<
+    TypedFunction<int32_t(const Object*, const Object*, TypedFunction<int32_t(AnyView, AnyView)>)>>
+    kCompare{"__ffi_compare__"};
+// Hash as a container key.
+inline constexpr AttrKey<NativeFunctionView<int64_t(const Any&)>> kAnyHash{"__any_hash__"};
+// Key equality.
+inline constexpr AttrKey<NativeFunctionView<bool(const Any&, const Any&)>> kAnyEqual{
+    "__any_equal__"};
+// `(self, init, callback)`: replaces the field walk of structural hashing. callback takes a value,
+// the hash so far and the kind of region.
+inline constexpr AttrKey<
+    TypedFunction<int64_t(const Object*, int64_t, TypedFunction<int64_t(AnyView, int64_t, int)>)>>
+    kSHash{"__s_hash__"};
+// `(lhs, rhs, callback)`: replaces the field walk of structural equality. callback takes two
+// values, the kind of region and the name of the part.
+inline constexpr AttrKey<TypedFunction<bool(const Object*, const Object*,
+                                            TypedFunction<bool(AnyView, AnyView, int, AnyView)>)>>
+    kSEqual{"__s_equal__"};
+// `(visitor, value)`: visits the parts of a value.
+inline constexpr AttrKey<
+    NativeFunctionView<Optional<VisitInterrupt>(StructuralVisitorObj*, AnyView)>>
+    kStructuralVisit{"__s_visit__"};
+// `(mutator, value)`: the value with its parts mutated.
+inline constexpr AttrKey<NativeFunctionView<UnchangedOr<Any>(StructuralMutatorObj*, AnyView)>>
+    kStructuralMutate{"__s_mutate__"};
+// The same for a value that nobody else refers to, which may be changed in place.
+inline constexpr AttrKey<NativeFunctionView<UnchangedOr<Any>(StructuralMutatorObj*, AnyView)>>
+    kStructuralMaybeInplaceMutate{"__s_maybe_inplace_mutate__"};
+// `(self) -> json value`.
+inline constexpr AttrKey<TypedFunction<Any(AnyView)>> kDataToJson{"__data_to_json__"};
+// `(json value) -> obj`.
+inline constexpr AttrKey<TypedFunction<Any(AnyView)>> kDataFromJson{"__data_from_json__"};
+// The state of an enum class.
+inline constexpr AttrKey<EnumState> kEnumState{"__ffi_enum__"};
+
+}  // namespace type_attr
+
+namespace reflection {
+// Where the names were up to 0.1.14.
+namespace type_attr = ::tvm::ffi::type_attr;
 }  // namespace reflection
 
 namespace tether {
+
+// A value of an attribute as its key wants it: converted where that is possible. What does not fit
+// is reported when it is used.
+template <typename T, typename V>
+Any ToAttrValue(V&& value) {
+  if constexpr (!std::is_same_v<T, Any> && std::is_convertible_v<V, T>) {
+    return Any(static_cast<T>(std::forward<V>(value)));
+  } else {
+    return Any(std::forward<V>(value));
+  }
+}
 
 inline std::string_view ToView(const TVMFFIByteArray& bytes) {
   return std::string_view(bytes.data, bytes.size);
@@ -92,7 +159,7 @@ inline const TVMFFITypeInfo* TypeInfoOfKey(std::string_view type_key) {
 }
 
 inline void* FieldAddress(const Object* object, const TVMFFIFieldInfo* info) {
-  return reinterpret_cast<char*>(details::ObjectUnsafe::GetHeader(object)) + info->offset;
+  return reinterpret_cast<char*>(detail::ObjectUnsafe::GetHeader(object)) + info->offset;
 }
 
 [[noreturn]] TVM_FFI_COLD_CODE inline void ThrowNoField(std::string_view type_key,
@@ -142,7 +209,7 @@ inline int CallFieldSetter(const TVMFFIFieldInfo* info, void* field_addr, const 
   TVMFFIAny args[2] = {AnyView(field_addr).CopyToTVMFFIAny(), *value};
   TVMFFIAny raw = AnyView().CopyToTVMFFIAny();
   int code = TVMFFIFunctionCall(info->setter, args, 2, &raw);
-  Any discarded = ffi::details::AnyUnsafe::MoveTVMFFIAnyToAny(&raw);
+  Any discarded = ffi::detail::AnyUnsafe::MoveTVMFFIAnyToAny(&raw);
   return code;
 }
 
@@ -156,7 +223,7 @@ class FieldGetter {
   Any operator()(const Object* obj_ptr) const {
     TVMFFIAny raw = AnyView().CopyToTVMFFIAny();
     TVM_FFI_CHECK_SAFE_CALL(field_info_->getter(tether::FieldAddress(obj_ptr, field_info_), &raw));
-    return ffi::details::AnyUnsafe::MoveTVMFFIAnyToAny(&raw);
+    return ffi::detail::AnyUnsafe::MoveTVMFFIAnyToAny(&raw);
   }
   Any operator()(const ObjectPtr<Object>& obj_ptr) const { return operator()(obj_ptr.get()); }
   Any operator()(const ObjectRef& obj) const { return operator()(obj.get()); }
@@ -194,6 +261,8 @@ class TypeAttrColumn {
     column_ = TVMFFIGetTypeAttrColumn(&name);
     if (column_ == nullptr) tether::ThrowNoTypeAttr(attr_name);
   }
+  template <typename T>
+  explicit TypeAttrColumn(AttrKey<T> key) : TypeAttrColumn(std::string_view(key.name)) {}
 
   // The type's entry, None when it has none.
   AnyView operator[](int32_t type_index) const {
@@ -205,8 +274,8 @@ class TypeAttrColumn {
   const TVMFFITypeAttrColumn* column_;
 };
 
-// Stores the field's default, or a fresh value from its factory.
-inline void SetFieldToDefault(const TVMFFIFieldInfo* field_info, void* field_addr) {
+// Stores the field's default, or a fresh value from its factory; the status is that of the setter.
+inline int CallFieldSetterToDefault(const TVMFFIFieldInfo* field_info, void* field_addr) {
   AnyView stored = AnyView::CopyFromTVMFFIAny(field_info->default_value_or_factory);
   Any made;
   if ((field_info->flags & kTVMFFIFieldFlagBitMaskDefaultFromFactory) != 0) {
@@ -214,7 +283,12 @@ inline void SetFieldToDefault(const TVMFFIFieldInfo* field_info, void* field_add
     stored = made;
   }
   TVMFFIAny raw = stored.CopyToTVMFFIAny();
-  TVM_FFI_CHECK_SAFE_CALL(CallFieldSetter(field_info, field_addr, &raw));
+  return CallFieldSetter(field_info, field_addr, &raw);
+}
+
+// The same, throwing the error of the setter.
+inline void SetFieldToDefault(const TVMFFIFieldInfo* field_info, void* field_addr) {
+  TVM_FFI_CHECK_SAFE_CALL(CallFieldSetterToDefault(field_info, field_addr));
 }
 
 // Calls `callback(const TVMFFIFieldInfo*) -> bool` for inherited fields, outermost ancestor

@@ -88,14 +88,14 @@ auto ToCallable(Func&& func) {
 template <typename Class, typename... Args>
 ObjectPtr<Object> MakeRegistered(Args&&... args) {
   ObjectPtr<Class> object = make_object<Class>(std::forward<Args>(args)...);
-  details::ObjectUnsafe::GetHeader(object.get())->type_index = Class::_GetOrAllocRuntimeTypeIndex();
+  detail::ObjectUnsafe::GetHeader(object.get())->type_index = Class::_GetOrAllocRuntimeTypeIndex();
   return object;
 }
 
 template <typename Class, typename... Args>
 int CreateObject(TVMFFIObjectHandle* result) {
   TVM_FFI_SAFE_CALL_BEGIN();
-  *result = details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(MakeRegistered<Class>(Args{}...));
+  *result = detail::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(MakeRegistered<Class>(Args{}...));
   TVM_FFI_SAFE_CALL_END();
 }
 
@@ -134,7 +134,7 @@ constexpr CopyObject CopierOf() {
 
 inline Function MakeShallowCopy(int32_t type_index, CopyObject copy, std::string name) {
   auto call = [type_index, copy](const Object* source) {
-    if (!details::RuntimeTypeIndexMatch(source->type_index(), type_index)) {
+    if (!detail::RuntimeTypeIndexMatch(source->type_index(), type_index)) {
       ThrowBadCopySource(type_index, source);
     }
     return ObjectRef(copy(source));
@@ -147,14 +147,14 @@ inline Function MakeNew(TVMFFIObjectCreator creator, std::string name) {
     TVMFFIObjectHandle handle = nullptr;
     TVM_FFI_CHECK_SAFE_CALL(creator(&handle));
     return ObjectRef(
-        details::ObjectUnsafe::ObjectPtrFromOwned<Object>(static_cast<TVMFFIObject*>(handle)));
+        detail::ObjectUnsafe::ObjectPtrFromOwned<Object>(static_cast<TVMFFIObject*>(handle)));
   };
   return Function::FromTyped(call, std::move(name));
 }
 
 template <typename TSelf>
 Any ConvertTo(AnyView value) {
-  return Any(reflection::details::FFIConvertFromAnyViewToObjectRef<TSelf>(value));
+  return Any(reflection::detail::FFIConvertFromAnyViewToObjectRef<TSelf>(value));
 }
 
 inline Function MakeConvert(Any (*convert)(AnyView), std::string name) {

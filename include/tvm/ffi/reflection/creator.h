@@ -63,7 +63,7 @@ inline ObjectPtr<Object> CreateEmptyObject(const TVMFFITypeInfo* type_info) {
   if (type_info->metadata != nullptr && type_info->metadata->creator != nullptr) {
     TVMFFIObjectHandle handle = nullptr;
     TVM_FFI_CHECK_SAFE_CALL(type_info->metadata->creator(&handle));
-    return details::ObjectUnsafe::ObjectPtrFromOwned<Object>(static_cast<TVMFFIObject*>(handle));
+    return detail::ObjectUnsafe::ObjectPtrFromOwned<Object>(static_cast<TVMFFIObject*>(handle));
   }
   AnyView create = tether::NewFunctionOf(type_info);
   if (create == nullptr) {
@@ -71,7 +71,7 @@ inline ObjectPtr<Object> CreateEmptyObject(const TVMFFITypeInfo* type_info) {
                               "reflection creation (no native creator or __ffi_new__ type attr)");
   }
   ObjectRef made = create.cast<Function>()().cast<ObjectRef>();
-  return details::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(made));
+  return detail::ObjectUnsafe::ObjectPtrFromObjectRef<Object>(std::move(made));
 }
 
 namespace reflection {
@@ -122,7 +122,7 @@ class ObjectCreator {
   const TVMFFITypeInfo* type_info_;
 };
 
-namespace details {
+namespace detail {
 
 // Body of the `__ffi_convert__` attribute.
 template <typename T>
@@ -133,7 +133,7 @@ inline T FFIConvertFromAnyViewToObjectRef(AnyView input) {
   return *std::move(converted);
 }
 
-}  // namespace details
+}  // namespace detail
 }  // namespace reflection
 }  // namespace ffi
 }  // namespace tvm

@@ -75,7 +75,24 @@ class EnumDef {
     Init(int_index, str_index);
   }
 
-  // Attaches a value to the entry.
+  // Whether Cls has an entry of exactly that name. Registers nothing.
+  static bool IsDefined(const String& str_index) {
+    const EnumStateObj* state = tether::FindEnumState(Cls::_GetOrAllocRuntimeTypeIndex());
+    return state != nullptr && state->indexes.count(Any(str_index)) != 0;
+  }
+
+  // Attaches a value to the entry; a key converts it to its type.
+  template <typename T, typename V>
+  EnumDef& set_attr(AttrKey<T> key, V&& value) {
+    tether::SetEnumAttr(State(), entry_, key.name, tether::ToAttrValue<T>(std::forward<V>(value)));
+    return *this;
+  }
+  // Attaches a native hook: see native_function.h.
+  template <auto fn, typename T>
+  EnumDef& set_native_fn_attr(AttrKey<T> key) {
+    tether::SetEnumAttr(State(), entry_, key.name, Any(T::template FromNative<fn>()));
+    return *this;
+  }
   template <typename T>
   EnumDef& set_attr(const char* name, T value) {
     tether::SetEnumAttr(State(), entry_, name, Any(std::move(value)));
@@ -98,11 +115,11 @@ class EnumDef {
       static_cast<Cls*>(object.get())->_int_index = int_index;
       static_cast<Cls*>(object.get())->_str_index = String(str_index);
     }
-    entry_ = ffi::details::ObjectUnsafe::ObjectRefFromObjectPtr<Enum>(std::move(object));
+    entry_ = ffi::detail::ObjectUnsafe::ObjectRefFromObjectPtr<Enum>(std::move(object));
     tether::AddEnumEntry(State(), Cls::_GetOrAllocRuntimeTypeIndex(), entry_);
   }
 
-  Enum entry_;
+  Enum entry_{UnsafeInit{}};
 };
 
 }  // namespace reflection

@@ -31,7 +31,7 @@ inline int64_t GetFieldByteOffsetToObject(T Class::*field_ptr) {
   static_assert(sizeof(field_ptr) == sizeof(Raw), "unknown member pointer representation");
   Raw offset;
   std::memcpy(&offset, &field_ptr, sizeof(Raw));
-  return offset - ffi::details::ObjectUnsafe::GetObjectOffsetToSubclass<Class>();
+  return offset - ffi::detail::ObjectUnsafe::GetObjectOffsetToSubclass<Class>();
 }
 
 }  // namespace reflection
@@ -96,7 +96,7 @@ constexpr int64_t PlainFlags() {
 template <typename T>
 int ReadField(void* field, TVMFFIAny* result) {
   TVM_FFI_SAFE_CALL_BEGIN();
-  *result = details::AnyUnsafe::MoveAnyToTVMFFIAny(Any(*static_cast<const T*>(field)));
+  *result = detail::AnyUnsafe::MoveAnyToTVMFFIAny(Any(*static_cast<const T*>(field)));
   TVM_FFI_SAFE_CALL_END();
 }
 

@@ -115,13 +115,16 @@ class AttachFieldFlag : public InfoTrait {
   explicit AttachFieldFlag(int32_t flag) : flag_(flag) {}
 
   // The field defines variables, and so does everything below it.
-  static AttachFieldFlag SEqHashDefRecursive() {
-    return AttachFieldFlag(kTVMFFIFieldFlagBitMaskSEqHashDefRecursive);
+  static AttachFieldFlag SEqHashDefPattern() {
+    return AttachFieldFlag(kTVMFFIFieldFlagBitMaskSEqHashDefPattern);
   }
   // The field defines variables, what they refer to does not.
-  static AttachFieldFlag SEqHashDefNonRecursive() {
-    return AttachFieldFlag(kTVMFFIFieldFlagBitMaskSEqHashDefNonRecursive);
+  static AttachFieldFlag SEqHashDefSimple() {
+    return AttachFieldFlag(kTVMFFIFieldFlagBitMaskSEqHashDefSimple);
   }
+  // The names of the two up to 0.1.13.
+  static AttachFieldFlag SEqHashDefRecursive() { return SEqHashDefPattern(); }
+  static AttachFieldFlag SEqHashDefNonRecursive() { return SEqHashDefSimple(); }
   // Structural equality and hashing skip the field.
   static AttachFieldFlag SEqHashIgnore() {
     return AttachFieldFlag(kTVMFFIFieldFlagBitMaskSEqHashIgnore);

@@ -17,7 +17,7 @@
 #include <tvm/ffi/container/map.h>
 #include <tvm/ffi/container/variant.h>
 #include <tvm/ffi/function.h>
-#include <tvm/ffi/function_details.h>
+#include <tvm/ffi/function_detail.h>
 #include <tvm/ffi/optional.h>
 #include <tvm/ffi/reflection/registry.h>
 #include <tvm/ffi/string.h>
@@ -51,9 +51,9 @@ template <typename T>
 constexpr ParamText ParamTextOf() {
   using Type = std::remove_const_t<std::remove_reference_t<T>>;
   if constexpr (std::is_same_v<Type, Any> || std::is_same_v<Type, AnyView>) {
-    return {&details::Type2Str<Type>::v, nullptr};
+    return {&detail::Type2Str<Type>::v, nullptr};
   } else {
-    return {&details::Type2Str<Type>::v, &TypeTraits<Type>::GetMismatchTypeInfo};
+    return {&detail::Type2Str<Type>::v, &TypeTraits<Type>::GetMismatchTypeInfo};
   }
 }
 
@@ -88,7 +88,7 @@ class OverloadOf<F, std::tuple<Args...>> final : public Overload {
     Slots slots;
     return Load(kIndices, args, num_args, &slots);
   }
-  std::string Signature() const final { return details::FunctionInfo<F>::Sig(); }
+  std::string Signature() const final { return detail::FunctionInfo<F>::Sig(); }
   int32_t NumParams() const final { return static_cast<int32_t>(sizeof...(Args)); }
   const ParamText* Params() const final {
     static constexpr ParamText kParams[sizeof...(Args) + 1] = {ParamTextOf<Args>()..., {}};
@@ -120,7 +120,7 @@ class OverloadOf<F, std::tuple<Args...>> final : public Overload {
 
   template <size_t... I>
   void Invoke(std::index_sequence<I...>, [[maybe_unused]] Slots* slots, Any* result) const {
-    using R = typename details::FunctionInfo<F>::RetType;
+    using R = typename detail::FunctionInfo<F>::RetType;
     if constexpr (std::is_void_v<R>) {
       func_(*std::move(std::get<I>(*slots))...);
     } else {
@@ -138,7 +138,7 @@ class OverloadSet {
 
   template <typename F>
   void Add(F func) {
-    using Typed = OverloadOf<F, typename details::FunctionInfo<F>::ArgType>;
+    using Typed = OverloadOf<F, typename detail::FunctionInfo<F>::ArgType>;
     overloads_.push_back(std::make_unique<Typed>(std::move(func)));
   }
 
@@ -240,7 +240,7 @@ class OverloadObjectDef : private ObjectDef<Class> {
   template <typename... Args, typename... Extra>
   OverloadObjectDef& def(init<Args...>, Extra&&... extra) {
     this->generate_init_ = false;
-    bool is_first = overloads_.count(type_attr::kInit) == 0;
+    bool is_first = overloads_.count(type_attr::kInit.name) == 0;
     const Function& dispatcher =
         AddOverload(type_attr::kInit, kTVMFFIFieldFlagBitMaskIsStaticMethod,
                     &ObjectDef<Class>::template ConstructFrom<Args...>, extra...);
@@ -276,7 +276,7 @@ class OverloadObjectDef : private ObjectDef<Class> {
     }
     dispatcher.overloads->Add(std::move(func));
     tether::RegisterMethod(this->type_index_, name, flags, dispatcher.function,
-                           ffi::details::FunctionInfo<F>::TypeSchema(), extra...);
+                           ffi::detail::FunctionInfo<F>::TypeSchema(), extra...);
     return dispatcher.function;
   }
 

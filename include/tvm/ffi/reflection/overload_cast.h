@@ -13,7 +13,7 @@ namespace ffi {
 
 namespace reflection {
 
-namespace details {
+namespace detail {
 
 // See reflection::overload_cast.
 template <typename... Args>
@@ -50,12 +50,12 @@ struct OverloadCastImpl {
   }
 };
 
-}  // namespace details
+}  // namespace detail
 
 // `overload_cast<int>(&f)` is the overload of f whose parameters begin with int; for const member
 // functions write `overload_cast<int>(&C::f, const_)`.
 template <typename... Args>
-inline constexpr details::OverloadCastImpl<Args...> overload_cast{};
+inline constexpr detail::OverloadCastImpl<Args...> overload_cast{};
 
 inline constexpr auto const_ = std::true_type{};
 

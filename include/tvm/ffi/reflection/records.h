@@ -172,7 +172,7 @@ void RegisterField(int32_t type_index, const char* name, int64_t offset, int64_t
   reflection::FieldInfoBuilder info;
   StartField(&info, kFieldType<T>, name, offset, flags);
   (ApplyExtra(&info, extra), ...);
-  FinishField(&info, type_index, details::TypeSchema<T>::v());
+  FinishField(&info, type_index, detail::TypeSchema<T>::v());
 }
 
 inline void StartMethod(reflection::MethodInfoBuilder* info, const char* name, int64_t flags,

@@ -23,7 +23,7 @@
 #include <tvm/ffi/container/map.h>
 #include <tvm/ffi/container/variant.h>
 #include <tvm/ffi/function.h>
-#include <tvm/ffi/function_details.h>
+#include <tvm/ffi/function_detail.h>
 #include <tvm/ffi/optional.h>
 #include <tvm/ffi/reflection/class_functions.h>
 #include <tvm/ffi/reflection/creator.h>
@@ -85,7 +85,7 @@ class ReflectionDefBase {
   static void RegisterTyped(int32_t type_index, const char* name, std::string full_name,
                             int64_t flags, Func&& func, const Extra&... extra) {
     auto callable = WrapFunction(std::forward<Func>(func));
-    using Info = ffi::details::FunctionInfo<decltype(callable)>;
+    using Info = ffi::detail::FunctionInfo<decltype(callable)>;
     constexpr size_t kNamed = tether::kNumNamed<Extra...>;
     static_assert(kNamed == 0 || kNamed + kNumUnnamed == Info::num_args,
                   "name either every parameter with refl::arg, or none");
@@ -141,6 +141,7 @@ class ObjectDef : public ReflectionDefBase {
     metadata.total_size = sizeof(Class);
     metadata.structural_eq_hash_kind = Class::_type_s_eq_hash_kind;
     TVM_FFI_CHECK_SAFE_CALL(TVMFFITypeRegisterMetadata(type_index_, &metadata));
+    tether::RegisterAttr(type_index_, type_attr::kTypeFinal, Any(Class::_type_final));
   }
 
   ObjectDef(const ObjectDef&) = delete;
@@ -198,7 +199,7 @@ class ObjectDef : public ReflectionDefBase {
     Function function =
         Function::FromTyped(construct, tether::QualifiedName(Class::_type_key, type_attr::kInit));
     tether::RegisterMethod(type_index_, type_attr::kInit, kTVMFFIFieldFlagBitMaskIsStaticMethod,
-                           function, ffi::details::FunctionInfo<decltype(construct)>::TypeSchema(),
+                           function, ffi::detail::FunctionInfo<decltype(construct)>::TypeSchema(),
                            extra...);
     tether::RegisterAttr(type_index_, type_attr::kInit, function);
     return *this;
@@ -250,6 +251,18 @@ class TypeAttrDef : public ReflectionDefBase {
     tether::RegisterAttr(type_index_, name, Any(std::move(value)));
     return *this;
   }
+  // A value, converted to the type of the key.
+  template <typename T, typename V>
+  TypeAttrDef& attr(AttrKey<T> key, V&& value) {
+    tether::RegisterAttr(type_index_, key.name, tether::ToAttrValue<T>(std::forward<V>(value)));
+    return *this;
+  }
+  // A native hook: see native_function.h.
+  template <auto fn, typename T>
+  TypeAttrDef& native_fn_attr(AttrKey<T> key) {
+    tether::RegisterAttr(type_index_, key.name, Any(T::template FromNative<fn>()));
+    return *this;
+  }
 
   // Lets frontends convert into TSelf, a reference to this class.
   template <typename TSelf>
@@ -267,6 +280,10 @@ inline void EnsureTypeAttrColumn(std::string_view name) {
   TVMFFIByteArray name_bytes{name.data(), name.size()};
   TVMFFIAny none = AnyView().CopyToTVMFFIAny();
   TVM_FFI_CHECK_SAFE_CALL(TVMFFITypeRegisterAttr(kTVMFFINone, &name_bytes, &none));
+}
+template <typename T>
+void EnsureTypeAttrColumn(AttrKey<T> key) {
+  EnsureTypeAttrColumn(std::string_view(key.name));
 }
 
 }  // namespace reflection

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""structural_map, structural_mutate and structural_visit."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+import tvm_ffi
+from tvm_ffi import (
+    DefRegionKind,
+    InplaceMode,
+    VisitInterrupt,
+    structural_map,
+    structural_mutate,
+    structural_visit,
+    structural_walk,
+)
+from tvm_ffi.dataclasses import field, py_class
+
+
+@py_class("test_mutate.Var", structural_eq="var")
+class Var(tvm_ffi.Object):
+    """A variable with a type."""
+
+    name: str = field(structural_eq="ignore")
+    type: Any = None
+
+
+@py_class("test_mutate.Func", structural_eq="tree")
+class Func(tvm_ffi.Object):
+    """Parameters and a body."""
+
+    params: Any = field(structural_eq="def-pattern")
+    local: Any = field(structural_eq="def-simple")
+    body: Any
+
+
+@py_class("test_mutate.Pair", structural_eq="tree")
+class Pair(tvm_ffi.Object):
+    """Two values."""
+
+    a: Any
+    b: Any
+
+
+def double(value: int) -> int:
+    return 2 * value
+
+
+def plain(value: Any) -> Any:
+    """Return containers as Python containers."""
+    if isinstance(value, (tvm_ffi.Map, tvm_ffi.Dict)):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (tvm_ffi.Array, tvm_ffi.List)):
+        return [plain(item) for item in value]
+    return value
+
+
+def test_maps_replace_parts_and_share_the_rest() -> None:
+    kept = Pair("x", "y")
+    root = tvm_ffi.Array([1, kept, {"k": 2}, [3]])
+    made = structural_map(root, (int, double))
+    assert made[0] == 2 and made[1] is kept
+    assert plain(made[2]) == {"k": 4} and plain(made[3]) == [6]
+    assert plain(root[2]) == {"k": 2}
+    assert structural_map(root, (int, lambda value: value)) is root
+    assert plain(structural_map([1, [2]], (int, double), order="pre")) == [2, [4]]
+
+
+def test_order_decides_what_a_callback_sees() -> None:
+    def wrap(value: Any) -> Any:
+        return tvm_ffi.Array([value]) if len(value) == 1 else value
+
+    assert plain(structural_map([[1, 2]], (tvm_ffi.Array, wrap), order="post")) == [[[1, 2]]]
+    sizes = []
+    structural_map([[1, 2]], (tvm_ffi.Array, lambda a: sizes.append(len(a)) or a), order="pre")
+    assert sizes == [1, 2]
+
+
+def test_none_replaces() -> None:
+    assert plain(structural_map([1, "x"], (int, lambda value: None))) == [None, "x"]
+    assert plain(structural_mutate([1], (int, lambda value, mutator: None))) == [None]
+
+
+def test_variables_are_replaced_consistently() -> None:
+    x, y, free = Var("x", 1), Var("y", "same"), Var("free", 1)
+    made = structural_map(Func([x], y, [x, y, free]), (int, double))
+    assert made.params[0].type == 2
+    assert made.body[0] is made.params[0]
+    assert made.body[1] is y and made.body[2] is free
+
+
+def test_kinds_of_regions() -> None:
+    seen: list[Any] = []
+
+    def note(value: int, kind: DefRegionKind) -> int:
+        seen.append((value, kind))
+        return value
+
+    structural_map(Func(Func(1, 2, 3), 4, 5), with_def_region_kind=(int, note))
+    pattern, simple = DefRegionKind.DEF_PATTERN, DefRegionKind.DEF_SIMPLE
+    assert seen == [
+        (1, pattern),
+        (2, pattern),
+        (3, pattern),
+        (4, simple),
+        (5, DefRegionKind.NONE),
+    ]
+
+
+def test_a_moved_root_is_changed_in_place() -> None:
+    root = tvm_ffi.List([1, tvm_ffi.List([2])])
+    address = root.__chandle__()
+    made = structural_map(root._move(), (int, double))
+    assert made.__chandle__() == address and plain(made) == [2, [4]]
+    other = structural_map(made, (int, double))
+    assert other is not made and plain(made) == [2, [4]] and plain(other) == [4, [8]]
+
+
+def test_callbacks_own_the_descent() -> None:
+    def pair(value: Pair, mutator: Any) -> Any:
+        return Pair(mutator.mutate(value.a), value.b)
+
+    made = structural_mutate(
+        [Pair(1, 2), 3], [(Pair, pair), (int, lambda value, mutator: value * 10)]
+    )
+    assert (made[0].a, made[0].b, made[1]) == (10, 2, 30)
+
+
+def test_callbacks_may_ask_for_the_mode() -> None:
+    modes: list[Any] = []
+
+    def note(value: Any, mutator: Any, mode: int) -> Any:
+        modes.append(mode)
+        return value
+
+    structural_mutate([1], (tvm_ffi.Array, note))
+    structural_mutate(tvm_ffi.List([1])._move(), (tvm_ffi.List, note))
+    assert modes[0] == InplaceMode.DISALLOW and type(modes[0]) is int
+    assert modes[1] == InplaceMode.ALLOW
+    message = "must accept \\(value, mutator\\) or \\(value, mutator, inplace_mode\\)"
+    with pytest.raises(TypeError, match=message):
+        structural_mutate([1], (int, lambda value: value))
+
+
+def test_the_mutator_knows_variables() -> None:
+    x = Var("x", None)
+    seen: list[Any] = []
+
+    def use(value: int, mutator: Any) -> Any:
+        seen.append(mutator.var_remap_get(x))
+        mutator.var_remap_set(x, "new")
+        seen.append(mutator.var_remap_get(x))
+        seen.append(mutator.def_region_kind())
+        seen.append(
+            mutator.with_def_region_kind(DefRegionKind.DEF_PATTERN, mutator.def_region_kind)
+        )
+        with pytest.raises(TypeError, match="Variable-remap key must be an object-backed value"):
+            mutator.var_remap_set(1, 2)
+        return mutator.default_mutate(value)
+
+    assert plain(structural_mutate([1, x], (int, use))) == [1, "new"]
+    assert seen == [None, "new", DefRegionKind.NONE, DefRegionKind.DEF_PATTERN]
+
+
+def test_visits_prune_and_stop() -> None:
+    seen: list[Any] = []
+
+    def skip(value: Any, visitor: Any) -> None:
+        seen.append("pair")
+
+    structural_visit([Pair(1, 2), 3], [(Pair, skip), (int, lambda v, visitor: seen.append(v))])
+    assert seen == ["pair", 3]
+    seen.clear()
+
+    def descend(value: Any, visitor: Any) -> Any:
+        return visitor.default_visit(value)
+
+    structural_visit([Pair(1, 2)], [(Pair, descend), (int, lambda v, visitor: seen.append(v))])
+    assert seen == [1, 2]
+    found = structural_visit([1, 2], (int, lambda v, visitor: VisitInterrupt(v)))
+    assert found is not None and found.value == 1
+    with pytest.raises(TypeError, match="expected Optional<ffi.VisitInterrupt>, but got int"):
+        structural_visit([1], (int, lambda v, visitor: 3))
+
+
+def test_keys_are_not_visited() -> None:
+    seen: list[Any] = []
+    structural_walk({"a": 1, 2: "b"}, lambda value: seen.append(value))
+    assert [value for value in seen if not isinstance(value, tvm_ffi.Map)] == [1, "b"]
+
+
+def test_an_error_leaves_the_value_as_it_was() -> None:
+    def fail(value: int) -> int:
+        if value == 3:
+            raise KeyError("three")
+        return value + 1
+
+    root = tvm_ffi.List([1, tvm_ffi.Dict({"a": 2}), 3])
+    for order in ("pre", "post"):
+        with pytest.raises(KeyError, match="three"):
+            structural_map(root, (int, fail), order=order)
+        assert plain(root) == [1, {"a": 2}, 3]
+    with pytest.raises(KeyError, match="three"):
+        structural_mutate(root, (int, lambda value, mutator: fail(value)))
+    assert plain(root) == [1, {"a": 2}, 3]
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ValueError, match="Unknown structural map order: 'x'"):
+        structural_map([1], order="x")
+    for function in (structural_map, structural_mutate, structural_visit):
+        with pytest.raises(TypeError, match=f"{function.__name__} callbacks must be"):
+            function([1], 3)
+    with pytest.raises(TypeError, match="__ffi_shallow_copy__ must be an ffi.Function"):
+        structural_map([tvm_ffi.convert(len)], (int, double))
+
+
+def test_deep_and_cyclic_values() -> None:
+    value: Any = 1
+    for _ in range(100_000):
+        value = tvm_ffi.List([value])
+    made = structural_map(value, (int, double))
+    for _ in range(100_000):
+        made = made[0]
+    assert made == 2
+    cycle = tvm_ffi.List([1])
+    cycle.append(cycle)
+    with pytest.raises(ValueError, match="contains itself"):
+        structural_map(cycle, (int, double))
+    cycle.clear()
+
+    def again(value: Any, mutator: Any) -> Any:
+        return mutator.mutate(value)
+
+    with pytest.raises((RecursionError, ValueError)):
+        structural_mutate([1], (int, again))
+
+
+def test_nothing_is_kept() -> None:
+    pair = Pair(1, "x")
+    watch = weakref.ref(pair)
+    made = structural_map(pair, (int, double))
+    assert made.a == 2
+    del pair, made
+    gc.collect()
+    assert watch() is None
+
+
+def test_regions_of_the_testing_library() -> None:
+    make = tvm_ffi.get_global_func("testing.make_visit_region_graph")
+    seen: list[Any] = []
+
+    def note(value: Any, kind: DefRegionKind) -> None:
+        seen.append((value if isinstance(value, int) else type(value).__name__, int(kind)))
+
+    structural_walk(make(True), with_def_region_kind=(object, note), order="pre")
+    assert [kind for _, kind in seen] == [0, 2, 2, 1, 2, 0]
+    assert [value for value, _ in seen[2:]] == [1, 2, 3, 4]
+    seen.clear()
+    structural_walk(make(False), with_def_region_kind=(int, note))
+    assert seen == [(1, 2), (2, 1), (3, 0)]
