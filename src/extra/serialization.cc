@@ -86,7 +86,7 @@ struct ConstructorPlan {
 ConstructorPlan PlanConstructor(const TVMFFITypeInfo* type) {
   ConstructorPlan plan;
   const TVMFFIMethodInfo* init =
-      FindRecord(type->methods, type->num_methods, reflection::type_attr::kInit);
+      FindRecord(type->methods, type->num_methods, reflection::type_attr::kInit.name);
   if (init == nullptr) return plan;
   auto params = SchemaArgs(SchemaOf(init->metadata));
   if (!params) return plan;
