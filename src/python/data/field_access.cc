@@ -99,21 +99,10 @@ TVM_FFI_NO_INLINE int RaiseOutOfRange(const Field& field, const TVMFFIAny& value
   return -1;
 }
 
-// With an error of a conversion set: an integer that no field has room for.
-TVM_FFI_NO_INLINE int NameFieldInOverflow(const Field& field) {
-  if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) return -1;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  Ref type_ref = Ref::Steal(type), value_ref = Ref::Steal(value), tb = Ref::Steal(traceback);
-  PyErr_Format(PyExc_OverflowError, "field `%s` of `%s`: %S", field.name.c_str(),
-               field.type_key.c_str(), value);
-  return -1;
-}
-
 int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
   CallArguments args;
   args.AddPointer(nullptr);  // the field's address; not known yet
-  if (!args.Add(value)) return NameFieldInOverflow(field);
+  if (!args.Add(value)) return -1;
   TVMFFIAny* converted = args.data();
   // Only now: the conversion may have run Python code that moved the object. What is assigned, and
   // what that lets go of, may run more.
@@ -124,6 +113,12 @@ int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
   held = ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(UseHandle(AsWrapper(obj)));
   if (TVM_FFI_PREDICT_FALSE(!ffi::tether::FitsField(field.info, converted[1]))) {
     return RaiseOutOfRange(field, converted[1]);
+  }
+  if (TVM_FFI_PREDICT_FALSE(converted[1].type_index == TypeIndex::kTVMFFIBigInt) &&
+      field.info.field_static_type_index == TypeIndex::kTVMFFIInt) {
+    PyErr_Format(PyExc_OverflowError, "field `%s` of `%s`: %R does not fit in 64 bits",
+                 field.name.c_str(), field.type_key.c_str(), value);
+    return -1;
   }
   int code;
   if ((field.info.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) != 0) {
