@@ -23,6 +23,14 @@ endif()
 
 function(tether_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wno-unused-parameter)
+  # g++ 12 with -fipa-modref and scalar replacement drops a store when an Any is moved into an
+  # argument: repr of an Array then read a null pointer. Other releases were not tried.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
+     AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 11
+     AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13
+  )
+    target_compile_options(${target} PRIVATE -fno-ipa-modref)
+  endif()
   if(TETHER_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

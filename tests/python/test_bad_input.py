@@ -286,7 +286,8 @@ for name, value in (("2**63", 2**63), ("-2**63-1", -(2**63) - 1), ("2**200", 2**
     case(
         f"field {name}",
         lambda value=value: setattr(testing.TestObjectBase(), "v_i64", value),
-        TypeError,
+        OverflowError,
+        "field `v_i64` of `testing.TestObjectBase`: .* does not fit in 64 bits",
     )
 case("no argument", lambda: GET("testing.add_one")(), TypeError, "Expected 1 but got 0")
 case("two arguments", lambda: GET("testing.add_one")(1, 2), TypeError, "Expected 1 but got 2")
