@@ -16,10 +16,11 @@ format() { clang-format --dry-run --Werror "${cpp_files[@]}"; }
 python_lint() { "$PYTHON" -m ruff check "${python_dirs[@]}" && "$PYTHON" -m ruff format --check "${python_dirs[@]}"; }
 
 # tidy FILE...: with the compile commands of the libraries and of the extension. Without libbacktrace,
-# whose header only gcc finds.
+# whose header only gcc finds, and without the options that only gcc knows.
 tidy() {
   cmake -S . -B build/lint -G Ninja --log-level=WARNING -DTETHER_BUILD_PYTHON=ON \
     "-DPython_EXECUTABLE=$PYTHON" -DTETHER_LIBBACKTRACE_LINKS=0 >/dev/null || return 1
+  sed -i 's/ -fno-ipa-modref//' build/lint/compile_commands.json
   printf '%s\0' "$@" | xargs -0 -n 1 -P "$JOBS" scripts/lint.sh --tidy-one
 }
 

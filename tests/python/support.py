@@ -188,15 +188,6 @@ def run_threads(count: int, body: Callable[[int], None]) -> None:
         raise failures[0]
 
 
-def compile_library(source: Path, target: Path) -> Path:
-    """Compile a C++ client."""
-    command = ["c++", "-std=c++17", "-O0", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-    command += [f"-I{path}" for path in libinfo.include_paths()]
-    command += [str(source), "-o", str(target), libinfo.find_libtvm_ffi()]
-    subprocess.run(command, check=True)
-    return target
-
-
 def run_python(code: str, timeout: float = 120.0) -> str:
     """Run a program in a fresh interpreter; it must exit cleanly. Returns what it printed."""
     environment = dict(os.environ)

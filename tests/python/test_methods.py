@@ -68,9 +68,8 @@ def test_methods_can_be_overridden_and_called_by_super(shapes: Any) -> None:
 @pytest.mark.parametrize("wrong", [3, None, "x", [1]])
 def test_a_method_refuses_what_is_not_an_instance(shapes: Any, wrong: Any) -> None:
     name = type(wrong).__name__
-    with pytest.raises(
-        TypeError, match=rf"^Shape\.get_count\(\) must be called on an instance of 'Shape', not '{name}'$"
-    ):
+    text = rf"^Shape\.get_count\(\) must be called on an instance of 'Shape', not '{name}'$"
+    with pytest.raises(TypeError, match=text):
         shapes.Shape.get_count(wrong)
 
 
