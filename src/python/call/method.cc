@@ -181,9 +181,7 @@ PyObject* MakeMethod(PyObject*, PyObject* args) {
   m->function = reinterpret_cast<FunctionWrapper*>(Py_NewRef(function));
   m->name = Py_NewRef(name);
   m->record = Py_NewRef(record);
-  auto* made = reinterpret_cast<PyObject*>(m);
-  ShareForGood(made);
-  return made;
+  return reinterpret_cast<PyObject*>(m);
 }
 
 PyMethodDef functions[] = {{"_make_method", Entry<MakeMethod>, METH_VARARGS,
