@@ -368,6 +368,22 @@ def warm_up() -> None:
             except (TypeError, ValueError, RuntimeError):
                 pass
         _ = value in made
+    classes = (objects.PyNode, objects.PyNodeDict, objects.PyNodeSlots, objects.PyNodeDel)
+    classes += (objects.BaseDict, objects.BaseSlots, objects.BaseDel, objects.Key)
+    alike = [cls(1) for cls in classes]
+    alike += [
+        objects.ListDict([1]),
+        objects.DictDict({1: 1}),
+        tvm_ffi.Array([1]),
+        tvm_ffi.Map({1: 1}),
+    ]
+    alike += [plain.Base(1), plain.Holder(plain.Base(1)), plain.make_edges(1)]
+    for value in alike:
+        for use in (copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))):
+            try:
+                use(value)
+            except (TypeError, ValueError, RuntimeError, AttributeError, pickle.PicklingError):
+                pass
     table = tvm_ffi.Dict({objects.Key(1): 2})
     table.get(objects.Key(2))
     table.pop(objects.Key(2), None)
