@@ -12,7 +12,7 @@ from functools import cache, partial, wraps
 
 from . import core
 from ._impl import signatures
-from ._impl.objects import as_copy_of
+from ._impl.objects import as_copy_of, is_bare
 from .core import TypeInfo, object_repr
 
 TYPE_CHECKING = False
@@ -295,8 +295,7 @@ def _make_copy(type_cls: type, type_info: TypeInfo) -> Callable[[Any], Any]:
     if shallow_copy is not None:
         shallow_copy.release_gil = False  # it reads fields that other threads may set
 
-    # Whether instances have nothing that Python put there.
-    is_bare = type_cls.__dictoffset__ == 0 and type_cls.__basicsize__ == core.CObject.__basicsize__
+    bare = is_bare(type_cls)
 
     def __copy__(self: Any) -> Any:
         if shallow_copy is None:
@@ -305,7 +304,7 @@ def _make_copy(type_cls: type, type_info: TypeInfo) -> Callable[[Any], Any]:
                 "The underlying C++ type is not copy-constructible."
             )
         copied = shallow_copy(self)
-        if is_bare and type(copied) is type(self):
+        if bare and type(copied) is type(self):
             return copied
         return as_copy_of(self, copied)
 

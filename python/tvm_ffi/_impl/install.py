@@ -56,6 +56,7 @@ HOOKS = {
     "type_info_of_class": type_info._type_cls_to_type_info,
     "object_repr": objects.object_repr,
     "error_kinds": errors.ERROR_TYPE_TO_NAME,
+    "describe": signatures.describe,
     "make_exception": errors._py_error,
     "extend_traceback": tracebacks.extend_traceback,
     "release_frames": tracebacks.release_frames,

@@ -80,10 +80,15 @@ def required_function(name: str) -> Any:
     return function
 
 
+def is_bare(cls: type) -> bool:
+    """Whether instances of a class have no room for anything that Python puts there."""
+    return cls.__dictoffset__ == 0 and cls.__basicsize__ == core.CObject.__basicsize__
+
+
 def _python_state(obj: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what Python keeps at an object: its ``__dict__`` and its slots."""
     cls = type(obj)
-    if cls.__dictoffset__ == 0 and cls.__basicsize__ == core.CObject.__basicsize__:
+    if is_bare(cls):
         return {}, {}  # nearly always
     import copyreg
 

@@ -368,9 +368,7 @@ PyType_Spec function_spec = {"tvm_ffi.core.Function", sizeof(FunctionWrapper), 0
 }  // namespace
 
 PyObject* Describe(PyObject* described, const char* attribute) {
-  Ref module = Ref::Steal(PyImport_ImportModule("tvm_ffi._impl.signatures"));
-  if (!module) return nullptr;
-  return PyObject_CallMethod(module.get(), "describe", "Os", described, attribute);
+  return PyObject_CallFunction(hooks.describe, "Os", described, attribute);
 }
 
 void InitFunctionWrapper(FunctionWrapper* w) {

@@ -24,14 +24,14 @@ constexpr HookName Named(const char* name, PyObject* PythonHooks::*place) {
 
 #define TETHER_HOOK(name) Named(#name, &PythonHooks::name)
 constexpr HookName kHookNames[] = {
-    TETHER_HOOK(object_class),     TETHER_HOOK(native_object_class),
-    TETHER_HOOK(bytes_class),      TETHER_HOOK(convertible_class),
-    TETHER_HOOK(make_class),       TETHER_HOOK(convert_error_class),
-    TETHER_HOOK(object_repr),      TETHER_HOOK(type_info_of_class),
-    TETHER_HOOK(error_kinds),      TETHER_HOOK(make_exception),
-    TETHER_HOOK(extend_traceback), TETHER_HOOK(release_frames),
-    TETHER_HOOK(dtype_of_torch),   TETHER_HOOK(dtype_of_numpy),
-    TETHER_HOOK(prepare_torch),
+    TETHER_HOOK(object_class),   TETHER_HOOK(native_object_class),
+    TETHER_HOOK(bytes_class),    TETHER_HOOK(convertible_class),
+    TETHER_HOOK(make_class),     TETHER_HOOK(convert_error_class),
+    TETHER_HOOK(object_repr),    TETHER_HOOK(type_info_of_class),
+    TETHER_HOOK(describe),       TETHER_HOOK(error_kinds),
+    TETHER_HOOK(make_exception), TETHER_HOOK(extend_traceback),
+    TETHER_HOOK(release_frames), TETHER_HOOK(dtype_of_torch),
+    TETHER_HOOK(dtype_of_numpy), TETHER_HOOK(prepare_torch),
 };
 #undef TETHER_HOOK
 constexpr Py_ssize_t kNumHooks = static_cast<Py_ssize_t>(std::size(kHookNames));

@@ -22,10 +22,11 @@ struct PythonHooks {
   PyObject* make_class;          // (type_index) -> class of a type for which none is registered
   PyObject* type_info_of_class;  // (class) -> TypeInfo or None
   PyObject* object_repr;         // (object) -> str
+  PyObject* describe;            // (function or method, name of an attribute) -> its value
 
   // Errors.
   PyObject* error_kinds;       // dict: exception class -> the kind that it has in C++
-  PyObject* make_exception;    // (Error) -> exception
+  PyObject* make_exception;    // (Error, classes of the arguments, [field, type]) -> exception
   PyObject* extend_traceback;  // (exception, backtrace, known, anew): add the frames it crossed
   PyObject* release_frames;    // the same arguments; the frames in it no longer hold their locals
 
