@@ -48,7 +48,7 @@ thread() {
   env -u PYTHONDONTWRITEBYTECODE \
     PYTHONPATH="build/tsan-python/package:$plain/lib/python$version/site-packages" \
     CC="cc -fsanitize=thread" TETHER_TEST_SCALE=${TETHER_TEST_SCALE:-0.02} \
-    TSAN_OPTIONS="suppressions=$ROOT/tests/python/tsan.supp log_path=$reports/report history_size=4 exitcode=0" \
+    TSAN_OPTIONS="suppressions=$ROOT/tests/python/tsan.supp log_path=$reports/report history_size=7 exitcode=0" \
     setarch -R "$python" "${pytest[@]}" -k 'p8 or p9 or property or threads' \
     tests/python/test_{tying_{p1,p7,p8,p8_walks,p9,classes,property},errors_identity}.py \
     --junitxml="$REPORTS/python-tsan.xml" | tail -n 3 || status=$?

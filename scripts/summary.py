@@ -23,6 +23,15 @@ def outcome(case: ElementTree.Element) -> str:
     return "skipped" if not_run or case.find("skipped") is not None else "passed"
 
 
+def reason(case: ElementTree.Element) -> str:
+    """What a failed case says first, cut to a line."""
+    text = ""
+    for part in case:
+        if part.tag in ("failure", "error"):
+            text = (part.get("message") or part.text or "").strip()
+    return (text.splitlines() or ["no message"])[0][:200]
+
+
 def count(reports: Path) -> Counter[str]:
     total: Counter[str] = Counter()
     for report in sorted(reports.glob("*.xml")):
@@ -30,7 +39,8 @@ def count(reports: Path) -> Counter[str]:
             result = outcome(case)
             total[result] += 1
             if result == "failed":
-                print(f"failed: {report.stem}: {case.get('classname')} {case.get('name')}")
+                name = f"{case.get('classname')} {case.get('name')}"
+                print(f"failed: {report.stem}: {name}: {reason(case)}")
     return total
 
 

@@ -155,13 +155,22 @@ class Tie : private TieSteps<R> {
   static Wrapper* FetchLiveOrKeep(TVMFFIObject* h, Kept* kept) {
     TieSlot* slot = FindOrAdopt(h);
     if (slot == nullptr) return nullptr;  // not tied, or by another frontend
-    uintptr_t word = Lock(slot);
-    if (word == 0 || !IsActive(word) || !R::TryIncRef(WrapperOf(word))) {
-      *kept = {slot, word};
-      return nullptr;
+    for (int attempt = 0;; ++attempt) {
+      uintptr_t word = Lock(slot);
+      bool active = word != 0 && IsActive(word);
+      if (active && R::TryIncRef(WrapperOf(word))) {
+        Unlock(slot, word);
+        return WrapperOf(word);
+      }
+      // Count 0, as in Fetch. Its thread has used it until now, and what that thread did is visible
+      // to others only once it has dropped it, through the word.
+      if (!active || attempt >= R::kMaxAttempts) {
+        *kept = {slot, word};
+        return nullptr;
+      }
+      Unlock(slot, word);
+      R::Pause(attempt);
     }
-    Unlock(slot, word);
-    return WrapperOf(word);
   }
   static void StopKeeping(const Kept& kept) {
     if (kept.slot != nullptr) Unlock(kept.slot, kept.word);

@@ -19,7 +19,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 AT_ONCE = 6  # more than there are processors, so that threads are interrupted anywhere
-SECONDS = 120.0
+SECONDS = 300.0
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
