@@ -17,6 +17,7 @@
 
 #include <new>
 
+#include "python/base/entry.h"
 #include "python/base/ref.h"
 #include "python/base/threads.h"
 
@@ -24,22 +25,59 @@ namespace tether_py {
 
 namespace {
 
+// CPython 3.14 looks after threads that come in while it shuts down, and stops them out of our
+// sight.
+constexpr bool kGuardsEntry = PY_VERSION_HEX < 0x030E0000;
+
 // Whether this thread is counted in threads_entering.
 thread_local bool is_entering = false;
 std::atomic<int> threads_entering{0};
+// The program has ended, and the interpreter will shut down as soon as the last exit hook has run.
+std::atomic<bool> is_exiting{false};
+
+void BeginEntering() {
+  is_entering = true;
+  threads_entering.fetch_add(1);
+}
+
+void EndEntering() {
+  threads_entering.fetch_sub(1);
+  is_entering = false;
+}
 
 [[noreturn]] void StopForGood() {
-  if (is_entering) threads_entering.fetch_sub(1);
+  if (is_entering) EndEntering();
   for (;;) pause();
 }
 
-// In the main thread, with the interpreter about to go. Others may have asked whether it shuts down
-// before it did, and not have asked for the GIL yet: that must not find an interpreter without one.
-void AwaitEnteringThreads(PyObject*) {
-#if PY_VERSION_HEX < 0x030E0000  // later ones look themselves, and stop the thread out of our sight
-  constexpr int kPatience = 10000;  // a second: in case somebody stopped the thread
+// Others may have asked whether the interpreter shuts down before it did, and not have asked for
+// the GIL yet. Not for ever: somebody may have stopped the thread.
+void AwaitEnteringThreads() {
+  constexpr int kPatience = 10000;  // a second
   for (int i = 0; i < kPatience && threads_entering.load() != 0; ++i) usleep(100);
-#endif
+}
+
+// In the main thread, with the interpreter about to go: nobody may find one without a GIL.
+void OnInterpreterDict(PyObject*) {
+  if (kGuardsEntry) AwaitEnteringThreads();
+}
+
+// An exit hook, the last one in most programs. Between it and the start of the shutdown nothing of
+// ours runs, and the shutdown frees the state of every other thread, also one that a thread is
+// making at that moment. So those that are at it come in now, and others wait outside.
+PyObject* OnExit(PyObject*, PyObject*) {
+  is_exiting = true;
+  PyThreadState* state = PyEval_SaveThread();
+  AwaitEnteringThreads();
+  PyEval_RestoreThread(state);
+  Py_RETURN_NONE;
+}
+
+// In a thread without a state. The hooks of others may go on for long, perhaps waiting for this
+// thread: then it comes in after all.
+void AwaitShutdown() {
+  constexpr int kPatience = 500;  // 50 ms
+  for (int i = 0; i < kPatience && !IsFinalizing(); ++i) usleep(100);
 }
 
 // ---- a thread state that is freed while its thread lets go of it (kFreesStatesInUse)
@@ -98,15 +136,18 @@ void StopIfFinalizing() {
 }
 
 bool EnterInterpreter(PyGILState_STATE* state) {
-  is_entering = true;
-  threads_entering.fetch_add(1);
+  BeginEntering();
+  if (kGuardsEntry && is_exiting.load() && PyGILState_GetThisThreadState() == nullptr) {
+    EndEntering();
+    AwaitShutdown();
+    BeginEntering();
+  }
   bool may_enter = !IsFinalizing();
   if (may_enter) {
     *state = PyGILState_Ensure();
     StopIfFinalizing();  // see RestoreThread
   }
-  threads_entering.fetch_sub(1);
-  is_entering = false;
+  EndEntering();
   return may_enter;
 }
 
@@ -114,8 +155,14 @@ int InitThreadExit() {
   PyObject* dict = PyInterpreterState_GetDict(PyInterpreterState_Get());  // cleared near the end
   if (dict == nullptr) return -1;
   static char anything;
-  Ref hook = Ref::Steal(PyCapsule_New(&anything, nullptr, AwaitEnteringThreads));
-  return hook ? PyDict_SetItemString(dict, "tvm_ffi.core", hook.get()) : -1;
+  Ref capsule = Ref::Steal(PyCapsule_New(&anything, nullptr, OnInterpreterDict));
+  if (!capsule || PyDict_SetItemString(dict, "tvm_ffi.core", capsule.get()) < 0) return -1;
+  if (!kGuardsEntry) return 0;
+  static PyMethodDef on_exit = {"_on_exit", Entry<OnExit>, METH_NOARGS, nullptr};
+  Ref atexit = Ref::Steal(PyImport_ImportModule("atexit"));
+  Ref hook = Ref::Steal(PyCFunction_New(&on_exit, nullptr));
+  if (!atexit || !hook) return -1;
+  return Ref::Steal(PyObject_CallMethod(atexit.get(), "register", "O", hook.get())) ? 0 : -1;
 }
 
 }  // namespace tether_py

@@ -22,8 +22,8 @@ bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
 // Whether `obj` is known to be converted by SetWrapper, so that its handle is all there is to it.
 inline bool IsPlainWrapper(PyObject* obj) {
-  RecentClass* recent = RecentClassOf(Py_TYPE(obj));
-  return IsRecent(recent, Py_TYPE(obj)) && recent->record->SetterNow() == SetWrapper;
+  const ClassRecord* record = FindRecent(Py_TYPE(obj));
+  return record != nullptr && record->SetterNow() == SetWrapper;
 }
 
 // For a class that is not in that table.
@@ -31,10 +31,9 @@ bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
 // One borrowed value; temporaries go to `args`. False with an error set.
 inline bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  RecentClass* recent = RecentClassOf(Py_TYPE(obj));
-  return TVM_FFI_PREDICT_TRUE(IsRecent(recent, Py_TYPE(obj)))
-             ? recent->record->SetterNow()(obj, out, args)
-             : ToAnySlow(obj, out, args);
+  const ClassRecord* record = FindRecent(Py_TYPE(obj));
+  return (TVM_FFI_PREDICT_TRUE(record != nullptr) ? record->SetterNow() : ToAnySlow)(obj, out,
+                                                                                     args);
 }
 
 // The most frequent kind of argument. False if it is of another kind.
@@ -74,8 +73,8 @@ inline bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (ToCompactInt(args[i], out + i)) continue;
     size_ = static_cast<int32_t>(i);  // what is there so far must not go away meanwhile
-    RecentClass* recent = RecentClassOf(Py_TYPE(args[i]));
-    Setter setter = IsRecent(recent, Py_TYPE(args[i])) ? recent->record->SetterNow() : ToAnySlow;
+    const ClassRecord* record = FindRecent(Py_TYPE(args[i]));
+    Setter setter = record != nullptr ? record->SetterNow() : ToAnySlow;
     bool done = setter == SetWrapper ? StoreWrapper(args[i], out + i, this)
                                      : setter(args[i], out + i, this);
     if (TVM_FFI_PREDICT_FALSE(!done)) return false;

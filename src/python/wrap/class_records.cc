@@ -30,18 +30,13 @@ struct Records {
 };
 Records& records = *new Records();  // outlives the last class
 
-// Two classes may share a slot: the first one gets it, the second one gets the slot next to it.
-RecentClass* BesideRecent(RecentClass* recent) {
-  return &recent_classes[(recent - recent_classes) ^ 1];
-}
-
 void MakeRecent(PyTypeObject* cls, ClassRecord* record) {
   if (kFreeThreaded && !AreRecentClassesCurrent()) {
     for (RecentClass& recent : recent_classes) recent = {nullptr, nullptr};
     recent_classes_epoch = class_epoch.load(std::memory_order_relaxed);
   }
-  RecentClass* recent = RecentClassOf(cls);
-  *(recent->cls == nullptr || recent->cls == cls ? recent : BesideRecent(recent)) = {cls, record};
+  RecentClass* pair = RecentPairOf(cls);
+  pair[pair[0].cls == nullptr || pair[0].cls == cls ? 0 : 1] = {cls, record};
 }
 
 void ForgetRecent(PyTypeObject* cls) {
@@ -50,8 +45,9 @@ void ForgetRecent(PyTypeObject* cls) {
     class_epoch.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  for (RecentClass* recent : {RecentClassOf(cls), BesideRecent(RecentClassOf(cls))}) {
-    if (recent->cls == cls) *recent = {nullptr, nullptr};
+  RecentClass* pair = RecentPairOf(cls);
+  for (int i = 0; i < 2; ++i) {
+    if (pair[i].cls == cls) pair[i] = {nullptr, nullptr};
   }
 }
 
@@ -97,8 +93,6 @@ Ref NewWatch(PyTypeObject* cls) {
 }  // namespace
 
 TVM_FFI_NO_INLINE ClassRecord* FindRecordSlow(PyTypeObject* cls) {
-  RecentClass* beside = BesideRecent(RecentClassOf(cls));
-  if (TVM_FFI_PREDICT_TRUE(IsRecent(beside, cls))) return beside->record;
   ClassRecord* record = nullptr;
   {
     std::lock_guard<ShortLock> guard(records.lock);

@@ -10,6 +10,7 @@
 #ifndef TETHER_PYTHON_WRAP_CLASS_RECORDS_H_
 #define TETHER_PYTHON_WRAP_CLASS_RECORDS_H_
 
+#include <tvm/ffi/base_detail.h>
 #include <tvm/ffi/c_api.h>
 
 #include <atomic>
@@ -53,16 +54,23 @@ inline bool IsRecent(const RecentClass* recent, PyTypeObject* cls) {
   return recent->cls == cls && AreRecentClassesCurrent();
 }
 
-inline RecentClass* RecentClassOf(PyTypeObject* cls) {
-  return &recent_classes[(reinterpret_cast<uintptr_t>(cls) >> 5) % kRecentClasses];
+// Two classes may share a pair of slots: the first one stays in the first slot.
+inline RecentClass* RecentPairOf(PyTypeObject* cls) {
+  return &recent_classes[(reinterpret_cast<uintptr_t>(cls) >> 5) % (kRecentClasses / 2) * 2];
+}
+// The record of a class that is in the table, or NULL.
+inline ClassRecord* FindRecent(PyTypeObject* cls) {
+  RecentClass* pair = RecentPairOf(cls);
+  if (TVM_FFI_PREDICT_TRUE(IsRecent(&pair[0], cls))) return pair[0].record;
+  return IsRecent(&pair[1], cls) ? pair[1].record : nullptr;
 }
 
 // The record of a class, or NULL. The caller has a reference to the class, or to an instance, and
 // may use the record as long.
 ClassRecord* FindRecordSlow(PyTypeObject* cls);
 inline ClassRecord* FindRecord(PyTypeObject* cls) {
-  RecentClass* recent = RecentClassOf(cls);
-  return IsRecent(recent, cls) ? recent->record : FindRecordSlow(cls);
+  ClassRecord* recent = FindRecent(cls);
+  return recent != nullptr ? recent : FindRecordSlow(cls);
 }
 // The same, made if there is none. NULL if the class cannot be remembered now; no error is left
 // behind. May run a collection.
