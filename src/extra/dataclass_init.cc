@@ -75,26 +75,42 @@ class InitPlan {
       (HasDefault(*info) ? defaulted : positional_).push_back(index);
     });
     positional_.insert(positional_.end(), defaulted.begin(), defaulted.end());
+    while (in_order_ < positional_.size() && positional_[in_order_] == in_order_) ++in_order_;
   }
 
   ObjectRef operator()(PackedArgs args) const {
+    int count = CountPositional(args);
+    if (count == args.size() && static_cast<size_t>(count) <= in_order_) {
+      ObjectPtr<Object> object = create_();
+      for (int i = 0; i < count; ++i) SetField(fields_[i], object.get(), args[i]);
+      for (size_t i = static_cast<size_t>(count); i < fields_.size(); ++i) {
+        SetOther(fields_[i], object.get());
+      }
+      return ObjectRef(std::move(object));
+    }
     Bindings bindings(fields_.size());
-    Bind(args, &bindings);
+    Bind(args, count, &bindings);
     ObjectPtr<Object> object = create_();
     for (size_t i = 0; i < fields_.size(); ++i) {
-      const TVMFFIFieldInfo& field = fields_[i];
       if (bindings[i] != nullptr) {
-        SetField(field, object.get(), *bindings[i]);
-      } else if (HasDefault(field)) {
-        SetDefault(field, object.get());
-      } else if (IsParameter(field)) {
-        ThrowMissing(field);
+        SetField(fields_[i], object.get(), *bindings[i]);
+      } else {
+        SetOther(fields_[i], object.get());
       }
     }
     return ObjectRef(std::move(object));
   }
 
  private:
+  // A field that no argument is for.
+  void SetOther(const TVMFFIFieldInfo& field, Object* object) const {
+    if (HasDefault(field)) {
+      SetDefault(field, object);
+    } else if (IsParameter(field)) {
+      ThrowMissing(field);
+    }
+  }
+
   static bool HasDefault(const TVMFFIFieldInfo& field) {
     return (field.flags & kTVMFFIFieldFlagBitMaskHasDefault) != 0;
   }
@@ -111,8 +127,8 @@ class InitPlan {
     return args.size();
   }
 
-  void Bind(PackedArgs args, Bindings* bindings) const {
-    int count = CountPositional(args);
+  // `count` of them are positional.
+  void Bind(PackedArgs args, int count, Bindings* bindings) const {
     if (static_cast<size_t>(count) > positional_.size()) {
       TVM_FFI_THROW(TypeError) << type_key_ << ".__ffi_init__() takes at most "
                                << positional_.size() << " positional argument(s), but " << count
@@ -185,8 +201,9 @@ class InitPlan {
   std::string_view type_key_;
   std::function<ObjectPtr<Object>()> create_;
   std::vector<TVMFFIFieldInfo> fields_;
-  std::vector<size_t>
-      positional_;  // fields in the order of positional arguments, required ones first
+  // Fields in the order of positional arguments, required ones first.
+  std::vector<size_t> positional_;
+  size_t in_order_ = 0;  // so many of them are simply the first fields
   std::unordered_map<std::string_view, size_t> keywords_;
 };
 

@@ -7,8 +7,7 @@
 // Shared state:
 //   Constructors()         by constructors_mutex. Constructors are never freed.
 //   recent                 lock-free; a cache of the above. A class whose constructor is replaced
-//   is
-//                          taken out under the mutex.
+//                          is taken out under the mutex.
 //   Constructor::version   lock-free; the rest of a constructor is constant.
 //   the names and markers  (Validate, ConstructWithKeywords) set on first use, constant afterwards.
 #include <algorithm>
@@ -136,6 +135,20 @@ PyObject* ConstructFrom(Constructor* constructor, PyObject* const* args, Py_ssiz
   return AsObject(w);
 }
 
+// Whether the keywords continue the positional arguments in order: then all of them lie as they
+// would without names. Not where one of them is MISSING: that asks for the default. A name that is
+// found is interned, as the constructor's are; others are left to the slower way.
+inline bool AreKeywordsInOrder(const Constructor* constructor, PyObject* const* args,
+                               Py_ssize_t nargs, PyObject* kwnames) {
+  Py_ssize_t total = nargs + PyTuple_GET_SIZE(kwnames);
+  if (total > PyTuple_GET_SIZE(constructor->names)) return false;
+  for (Py_ssize_t i = nargs; i < total; ++i) {
+    bool is_here = PyTuple_GET_ITEM(constructor->names, i) == PyTuple_GET_ITEM(kwnames, i - nargs);
+    if (!is_here || args[i] == sentinels.missing) return false;
+  }
+  return true;
+}
+
 // Keywords that continue the positional arguments, in any order, are put into their positions. 0 if
 // they do not, and where one of them is MISSING: that asks for the default.
 Py_ssize_t PlaceKeywords(const Constructor* constructor, PyObject* const* args, Py_ssize_t nargs,
@@ -148,7 +161,6 @@ Py_ssize_t PlaceKeywords(const Constructor* constructor, PyObject* const* args, 
   for (Py_ssize_t i = 0; i < nkw; ++i) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, i);
     Py_ssize_t place = nargs;
-    // Both are interned: a name that is not found so is left to the slower way.
     while (place < total && PyTuple_GET_ITEM(constructor->names, place) != name) ++place;
     if (place == total || args[nargs + i] == sentinels.missing) return 0;
     placed[place] = args[nargs + i];
@@ -178,10 +190,13 @@ PyObject* Construct(PyObject* cls, PyObject* const* args, size_t nargsf, PyObjec
   if (TVM_FFI_PREDICT_TRUE(kwnames == nullptr || PyTuple_GET_SIZE(kwnames) == 0)) {
     return ConstructFrom(constructor, args, nargs);
   }
+  if (TVM_FFI_PREDICT_TRUE(AreKeywordsInOrder(constructor, args, nargs, kwnames))) {
+    return ConstructFrom(constructor, args, nargs + PyTuple_GET_SIZE(kwnames));
+  }
   constexpr Py_ssize_t kRoom = 16;
   PyObject* placed[kRoom];
   Py_ssize_t total = PlaceKeywords(constructor, args, nargs, kwnames, placed, kRoom);
-  if (TVM_FFI_PREDICT_TRUE(total != 0)) return ConstructFrom(constructor, placed, total);
+  if (total != 0) return ConstructFrom(constructor, placed, total);
   if (!constructor->takes_keywords) return ConstructByInit(cls, args, nargs, kwnames);
   return ConstructWithKeywords(constructor, args, nargs, kwnames);
 }
