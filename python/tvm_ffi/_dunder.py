@@ -210,11 +210,14 @@ def _make_init(
     __init__.__qualname__ = f"{type_cls.__qualname__}.__init__"
     __init__.__module__ = type_cls.__module__
     __init__.__signature__ = _make_init_signature(type_info)  # type: ignore[attr-defined]
-    if not (init_properties or has_post_init or by_name or has_defaults):
-        expected_info = None if py_class_mode else type_info
-        names = _positional_names(type_info, ffi_init, explicit)
-        core._set_constructor(type_cls, __init__, expected_info, ffi_init, not explicit, names)
-    return __init__
+    if init_properties or has_post_init or by_name:
+        return __init__
+    expected_info = None if py_class_mode else type_info
+    names = _positional_names(type_info, ffi_init, explicit)
+    defaults = ffi_init._parameters[1] if has_defaults else ()
+    return core._make_initializer(
+        type_cls, __init__, expected_info, ffi_init, not explicit, names, defaults
+    )
 
 
 def _has_defaults(function: Any) -> bool:

@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
+import pickle
+import pydoc
+import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
 
 import pytest
 import tvm_ffi
@@ -242,3 +248,92 @@ def test_arguments_are_released() -> None:
     del value
     gc.collect()
     assert ref() is None
+
+
+# ---- an __init__ that C++ runs
+
+
+def frames_of(body: Callable[[], object]) -> list[str]:
+    """The names of the Python functions that run, without `body` itself."""
+    seen: list[str] = []
+
+    def note(frame: FrameType, event: str, arg: object) -> None:
+        if event == "call":
+            seen.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        body()
+    finally:
+        sys.setprofile(None)
+    return seen[1:]
+
+
+class Kept(tvm_ffi.testing.TestIntPair):
+    __slots__ = ("__dict__",)
+
+    def __init__(self, a: int, *, b: int = 5) -> None:
+        super().__init__(a, b)
+        self.note = a + b
+
+
+def test_super_init_runs_no_other_python_code() -> None:
+    assert frames_of(lambda: Kept(1)) == ["__init__"]
+    kept = Kept(2, b=3)
+    assert (kept.a, kept.b, kept.note) == (2, 3, 5)
+
+
+def test_a_subclass_without_init_runs_no_python_code() -> None:
+    class Plain(tvm_ffi.testing.TestIntPair):
+        pass
+
+    assert frames_of(lambda: Plain(1, 2)) == []
+    assert frames_of(lambda: AutoInit(1, c=2)) == []
+
+
+def test_defaults_of_a_constructor_run_no_python_code(shapes: Any) -> None:
+    class Loud(shapes.Circle):
+        pass
+
+    for cls in (shapes.Circle, Loud):
+        assert frames_of(lambda cls=cls: cls(2.0)) == []
+        assert frames_of(lambda cls=cls: cls(name="x", radius=1.0)) == []
+        assert (cls(2.0).radius, cls(2.0).label) == (2.0, "circle")
+        swapped = cls(name="x", radius=1.0)
+        assert (swapped.radius, swapped.label) == (1.0, "x")
+        with pytest.raises(TypeError, match="missing required argument: 'radius'"):
+            cls(name="x")
+        with pytest.raises(TypeError, match="got multiple values for argument 'radius'"):
+            cls(1.0, radius=2.0)
+        with pytest.raises(TypeError, match="unexpected keyword argument 'color'"):
+            cls(1.0, color="red")
+
+
+def test_init_of_an_object_that_is_there_replaces_it() -> None:
+    pair = tvm_ffi.testing.TestIntPair(1, 2)
+    pair.__init__(3, 4)  # type: ignore[misc]
+    assert (pair.a, pair.b) == (3, 4)
+    with pytest.raises(TypeError):
+        pair.__init__("x", 4)  # type: ignore[misc]
+
+
+def test_init_of_something_else_says_so() -> None:
+    init = tvm_ffi.testing.TestIntPair.__init__
+    for wrong in (3, tvm_ffi.List([1]), AutoInit(1, c=2)):
+        with pytest.raises(TypeError, match=r"super\(\).__init__"):
+            init(wrong, 1, 2)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'self'"):
+        init()  # type: ignore[call-arg]
+
+
+def test_init_looks_like_a_function() -> None:
+    init = tvm_ffi.testing.TestIntPair.__init__
+    assert init.__name__ == "__init__"
+    assert init.__qualname__ == "TestIntPair.__init__"
+    assert init.__module__ == tvm_ffi.testing.TestIntPair.__module__
+    assert list(inspect.signature(init).parameters) == ["self", "a", "b"]
+    assert pickle.loads(pickle.dumps(init)) is init
+    assert copy.deepcopy(init) is init
+    assert weakref.ref(init)() is init
+    assert "TestIntPair.__init__" in repr(init)
+    assert "(self, /, a" in pydoc.render_doc(init)

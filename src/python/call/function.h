@@ -22,6 +22,10 @@ PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssiz
 // An attribute of a function or method that the Python part finds (_impl/signatures.py).
 PyObject* Describe(PyObject* described, const char* attribute);
 
+// For descriptors that a class stores: __get__, and pickling as an attribute of the class.
+PyObject* GetBound(PyObject* self, PyObject* obj, PyObject* cls);
+PyObject* ReduceToAttribute(PyTypeObject* cls, PyObject* name);
+
 int InitRValueRefType(PyObject* module);  // rvalue_ref.cc
 int InitFunctionType(PyObject* module);
 int InitMethods(PyObject* module);  // method.cc

@@ -64,11 +64,6 @@ PyObject* CallMethod(PyObject* self, PyObject* const* args, size_t nargsf, PyObj
                                         : CheckAndCall(m, args, nargsf, kwnames);
 }
 
-PyObject* GetBound(PyObject* self, PyObject* obj, PyObject*) {
-  if (obj == nullptr || obj == Py_None) return Py_NewRef(self);
-  return PyMethod_New(self, obj);
-}
-
 PyObject* Repr(PyObject* self) {
   return PyUnicode_FromFormat("<method '%U' of '%s' objects>", AsMethod(self)->name,
                               AsMethod(self)->cls->tp_name);
@@ -101,10 +96,7 @@ PyObject* GetDoc(PyObject* self, void*) {
 PyObject* GetTextSignature(PyObject* self, void*) { return Describe(self, "__text_signature__"); }
 
 PyObject* Reduce(PyObject* self, PyObject*) {
-  Ref builtins = Ref::Steal(PyImport_ImportModule("builtins"));
-  Ref getattr = builtins ? Ref::Steal(PyObject_GetAttrString(builtins.get(), "getattr")) : Ref();
-  if (!getattr) return nullptr;
-  return Py_BuildValue("O(OO)", getattr.get(), AsMethod(self)->cls, AsMethod(self)->name);
+  return ReduceToAttribute(AsMethod(self)->cls, AsMethod(self)->name);
 }
 
 // Without tp_clear, like CPython's own method descriptors: a ring through one goes through the
@@ -189,6 +181,17 @@ PyMethodDef functions[] = {{"_make_method", Entry<MakeMethod>, METH_VARARGS,
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+PyObject* GetBound(PyObject* self, PyObject* obj, PyObject*) {
+  if (obj == nullptr || obj == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, obj);
+}
+
+PyObject* ReduceToAttribute(PyTypeObject* cls, PyObject* name) {
+  Ref builtins = Ref::Steal(PyImport_ImportModule("builtins"));
+  Ref getattr = builtins ? Ref::Steal(PyObject_GetAttrString(builtins.get(), "getattr")) : Ref();
+  return getattr ? Py_BuildValue("O(OO)", getattr.get(), cls, name) : nullptr;
+}
 
 int InitMethods(PyObject* module) {
   method_type = AddType(module, &method_spec, nullptr);
