@@ -42,11 +42,12 @@ from .registry import register_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, SupportsIndex, TypeVar
+    from typing import Any, SupportsIndex, TypeVar, overload
 
     T = TypeVar("T")
     K = TypeVar("K")
     V = TypeVar("V")
+    D = TypeVar("D")
 
 __all__ = ["Array", "Dict", "List", "Map"]
 
@@ -166,6 +167,17 @@ class Array(_SequenceMethods, core.ArrayBase, core.Object, Sequence["T"]):
     __slots__ = ()
     _ffi_contains: Any = staticmethod(_ffi_api.ArrayContains)
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: SupportsIndex) -> T: ...
+        @overload
+        def __getitem__(self, index: slice) -> list[T]: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __iter__(self) -> Iterator[T]: ...
+        def __add__(self, other: Iterable[T]) -> Array[T]: ...
+        def __radd__(self, other: Iterable[T]) -> Array[T]: ...
+
     def __init__(self, input_list: Iterable[T]) -> None:
         """Make an array of the elements of any iterable."""
         self._fill(input_list)
@@ -185,6 +197,18 @@ class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
 
     __slots__ = ()
     _ffi_contains: Any = staticmethod(_ffi_api.ListContains)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: SupportsIndex) -> T: ...
+        @overload
+        def __getitem__(self, index: slice) -> list[T]: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __iter__(self) -> Iterator[T]: ...
+        def __add__(self, other: Iterable[T]) -> List[T]: ...
+        def __radd__(self, other: Iterable[T]) -> List[T]: ...
+        def append(self, value: T) -> None: ...
 
     def __init__(self, input_list: Iterable[T] = ()) -> None:
         """Make a list of the elements of any iterable."""
@@ -214,15 +238,15 @@ class List(_SequenceMethods, core.ListBase, core.Object, MutableSequence["T"]):
                 return
             yield item
 
-    def insert(self, index: SupportsIndex, value: Any) -> None:
+    def insert(self, index: SupportsIndex, value: T) -> None:
         """Insert before a position; positions beyond the ends mean the ends."""
         core.ListBase.insert(self, index, value)
 
-    def extend(self, values: Iterable[Any]) -> None:
+    def extend(self, values: Iterable[T]) -> None:
         """Append the elements of an iterable; if reading it fails, nothing is appended."""
         self._set_slice(slice(sys.maxsize, None), List(values))
 
-    def pop(self, index: SupportsIndex = -1) -> Any:
+    def pop(self, index: SupportsIndex = -1) -> T:
         """Remove and return the element at a position."""
         return self._pop_index(index)
 
@@ -267,33 +291,33 @@ class _View:
             more = functor(2)
 
 
-class KeysView(_View, collections.abc.KeysView):
+class KeysView(_View, collections.abc.KeysView["K"]):
     """The keys of a map."""
 
     __slots__ = ("_functor_getter",)
     _mapping: Any
     _functor_getter: Any
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[K]:
         if self._functor_getter is None:
             return self._mapping._keys_iter()
         return (key for key, _ in self._functor_pairs())
 
 
-class ValuesView(_View, collections.abc.ValuesView):
+class ValuesView(_View, collections.abc.ValuesView["V"]):
     """The values of a map."""
 
     __slots__ = ("_functor_getter",)
     _mapping: Any
     _functor_getter: Any
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[V]:
         if self._functor_getter is None:
             return self._mapping._values_iter()
         return (value for _, value in self._functor_pairs())
 
 
-class ItemsView(_View, collections.abc.ItemsView):
+class ItemsView(_View, collections.abc.ItemsView["K", "V"]):
     """The (key, value) pairs of a map."""
 
     __slots__ = ("_functor_getter",)
@@ -306,7 +330,7 @@ class ItemsView(_View, collections.abc.ItemsView):
         value = self._mapping.get(item[0], MISSING)
         return value is not MISSING and (value is item[1] or value == item[1])
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[K, V]]:
         return self._pairs()
 
 
@@ -319,15 +343,15 @@ class _MappingMethods:
         """Return the value of a key, or `default`."""
         return self._get_or(key, default)
 
-    def keys(self: Any) -> KeysView:
+    def keys(self: Any) -> KeysView[Any]:
         """Return a dynamic view of the keys, in order of insertion."""
         return KeysView(self)
 
-    def values(self: Any) -> ValuesView:
+    def values(self: Any) -> ValuesView[Any]:
         """Return a dynamic view of the values."""
         return ValuesView(self)
 
-    def items(self: Any) -> ItemsView:
+    def items(self: Any) -> ItemsView[Any, Any]:
         """Return a dynamic view of the (key, value) pairs."""
         return ItemsView(self)
 
@@ -391,6 +415,19 @@ class Map(_MappingMethods, core.MapBase, core.Object, Mapping["K", "V"]):
 
     __slots__ = ()
 
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: K) -> V: ...
+        def __iter__(self) -> Iterator[K]: ...
+        @overload  # type: ignore[override]
+        def get(self, key: K) -> V | None: ...
+        @overload
+        def get(self, key: K, default: V | D) -> V | D: ...
+        def get(self, key: Any, default: Any = None) -> Any: ...
+        def keys(self) -> KeysView[K]: ...
+        def values(self) -> ValuesView[V]: ...
+        def items(self) -> ItemsView[K, V]: ...
+
     def __init__(self, input_dict: Mapping[K, V]) -> None:
         """Make a map of the items of any mapping."""
         self.__init_handle_by_constructor__(_ffi_api.Map, *_flat_items(input_dict, "Map"))
@@ -410,16 +447,31 @@ class Dict(_MappingMethods, core.DictBase, core.Object, MutableMapping["K", "V"]
 
     __slots__ = ()
 
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: K) -> V: ...
+        def __iter__(self) -> Iterator[K]: ...
+        @overload  # type: ignore[override]
+        def get(self, key: K) -> V | None: ...
+        @overload
+        def get(self, key: K, default: V | D) -> V | D: ...
+        def get(self, key: Any, default: Any = None) -> Any: ...
+        def keys(self) -> KeysView[K]: ...
+        def values(self) -> ValuesView[V]: ...
+        def items(self) -> ItemsView[K, V]: ...
+        def __setitem__(self, key: K, value: V) -> None: ...
+        def __delitem__(self, key: K) -> None: ...
+
     def __init__(self, input_dict: Mapping[K, V] | None = None) -> None:
         """Make a dict of the items of any mapping."""
         items = () if input_dict is None else _flat_items(input_dict, "Dict")
         self.__init_handle_by_constructor__(_ffi_api.Dict, *items)
 
-    def pop(self, key: Any, *default: Any) -> Any:
+    def pop(self, key: K, *default: D) -> V | D:  # type: ignore[override]
         """Remove a key and return its value, or `default` if it is absent."""
         return self._pop(key, *default)
 
-    def popitem(self) -> tuple[Any, Any]:
+    def popitem(self) -> tuple[K, V]:
         """Remove and return the first item."""
         try:
             return super().popitem()
@@ -448,5 +500,5 @@ class Dict(_MappingMethods, core.DictBase, core.Object, MutableMapping["K", "V"]
             items = ((key, other[key]) for key in other.keys())  # noqa: SIM118
         for key, value in _pairs(items):
             self[key] = value
-        for key, value in named.items():
-            self[key] = value
+        for name, value in named.items():
+            self[name] = value  # type: ignore[index]

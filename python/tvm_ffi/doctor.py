@@ -78,9 +78,10 @@ def _check_p3() -> None:
 
     class Stateful(testing.TestObjectBase):
         __slots__ = ("__dict__",)
+        note: object
 
     obj = Stateful()  # type: ignore[call-arg]
-    obj.note = note = object()  # type: ignore[attr-defined]
+    obj.note = note = object()
     outer = tvm_ffi.Array([obj])
     del obj
     gc.collect()
