@@ -693,6 +693,35 @@ TEST(Reflection, ErrorsOfMethodsNameTheMethod) {
             "test_reflection.Point, 1: int) -> int`. Expected 2 but got 1 arguments");
 }
 
+TEST(Reflection, NamedParametersStandInTheMetadata) {
+  auto join = [](String, Optional<String>, bool, int64_t, double, double) { return 0; };
+  refl::GlobalDef().def("test_reflection.named", join, "Six.", refl::arg("plain"),
+                        refl::arg("none", nullptr), refl::arg("flag", true), refl::arg("whole", -7),
+                        refl::arg("real", 2.0),
+                        refl::arg("big", std::numeric_limits<double>::infinity()));
+  Function metadata = Function::GetGlobalRequired("ffi.GetGlobalFuncMetadata");
+  std::string text = metadata("test_reflection.named").cast<String>();
+  EXPECT_NE(text.find(R"("parameters":[{"name":"plain"},{"name":"none","default":null},)"
+                      R"({"name":"flag","default":true},{"name":"whole","default":-7},)"
+                      R"({"name":"real","default":2.0},{"name":"big","default":Infinity}])"),
+            std::string::npos)
+      << text;
+  // The function itself takes positions only.
+  EXPECT_EQ(Function::GetGlobalRequired("test_reflection.named")("a", "b", true, 1, 2.0, 3.0)
+                .cast<int64_t>(),
+            0);
+}
+
+TEST(Reflection, ADefaultThatCannotBeWrittenIsRefused) {
+  Error error = Catch([] {
+    refl::GlobalDef().def(
+        "test_reflection.bad_default", [](Any) { return 0; }, refl::arg("x", Array<int64_t>{1}));
+  });
+  EXPECT_EQ(error.kind(), "TypeError");
+  EXPECT_NE(error.message().find("that of `x` is ffi.Array"), std::string::npos) << error.message();
+  EXPECT_FALSE(Function::GetGlobal("test_reflection.bad_default").has_value());
+}
+
 TEST(Reflection, GlobalFunctionsCarryNameSchemaAndMetadata) {
   Function metadata = Function::GetGlobalRequired("ffi.GetGlobalFuncMetadata");
   EXPECT_EQ(metadata("test_reflection.add").cast<String>(),

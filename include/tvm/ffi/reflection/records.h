@@ -15,6 +15,7 @@
 #include <tvm/ffi/reflection/info_traits.h>
 #include <tvm/ffi/string.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -82,11 +83,15 @@ TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void AppendDefault(std::string* out,
   } else if (auto integer = value.as<int64_t>()) {
     *out += std::to_string(*integer);
   } else if (auto number = value.as<double>()) {
+    if (!std::isfinite(*number)) {  // as Python's json has them
+      *out += std::isnan(*number) ? "NaN" : *number < 0 ? "-Infinity" : "Infinity";
+      return;
+    }
     char digits[32];
     std::snprintf(digits, sizeof(digits), "%.17g", *number);
     *out += digits;
     // Would be read as an integer otherwise.
-    if (std::strpbrk(digits, ".en") == nullptr) *out += ".0";
+    if (std::strpbrk(digits, ".e") == nullptr) *out += ".0";
   } else {
     ThrowBadDefault(parameter);
   }
