@@ -83,7 +83,10 @@ tvm::ffi::String shout(tvm::ffi::String text) {
   for (char c : std::string(text)) os << static_cast<char>(std::toupper(c));
   return os.str();
 }
-uint64_t size_of(TVMFFIByteArray* bytes) { return bytes->size; }
+uint64_t size_of(tvm::ffi::Bytes bytes) {
+  TVMFFIByteArray array{bytes.data(), bytes.size()};
+  return array.size;
+}
 int64_t apply(tvm::ffi::Function f, int64_t x) { return f(x).cast<int64_t>(); }
 void* stream() { return TVMFFIEnvGetStream(kDLCPU, 0); }
 tvm::ffi::Tensor like(tvm::ffi::TensorView x) {
@@ -110,7 +113,7 @@ def test_inline_sources_use_the_usual_names_without_including_anything(module: A
     module.add_one(x, y)
     assert y.tolist() == [1, 2, 3]
     assert module["shout"]("abc") == "ABC"
-    assert module.size_of(bytearray(b"1234")) == 4
+    assert module.size_of(b"1234") == 4
     assert module.apply(lambda v: v + 1, 2) == 3
     assert module.stream() is None
     assert module.like(x).shape == (3,)
