@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import consts as C
-from .file_utils import CodeBlock, FileInfo, collect_files, read_files, syntax_for
+from .file_utils import CodeBlock, FileInfo, read_files
 from .generator import Generator, generator_names, get_generator
 from .layout import classify, write_coverage_report
 from .lib_state import (
@@ -262,9 +262,7 @@ def _insert_blocks(file: FileInfo, directive: CodeBlock, keys: list[str]) -> Non
     if not any(block.kind == "import-section" for block in blocks):
         at = next(i for i, block in enumerate(blocks) if block is directive) + 1
         blocks[at:at] = empty("import-section", "", "import-section")
-    at = 1 + max(
-        i for i, block in enumerate(blocks) if block.kind in ("object", "import-section")
-    )
+    at = 1 + max(i for i, block in enumerate(blocks) if block.kind in ("object", "import-section"))
     blocks[at:at] = [block for key in keys for block in empty("object", key, f"object/{key}")]
 
 

@@ -165,9 +165,7 @@ def collect_files(paths: Iterable[Path], source_exts: Collection[str]) -> list[F
     return read_files(paths, source_exts)[0]
 
 
-def read_files(
-    paths: Iterable[Path], source_exts: Collection[str]
-) -> tuple[list[FileInfo], int]:
+def read_files(paths: Iterable[Path], source_exts: Collection[str]) -> tuple[list[FileInfo], int]:
     """Do as `collect_files`, and count the files that were left out."""
     failures = 0
     found: list[Path] = []

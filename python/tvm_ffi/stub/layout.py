@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Can the bytes of a type be written down in another language?
 
-A type is *complete* if its reflected fields fill its own bytes, apart from gaps that alignment makes,
-and its parent is complete. Anything else is *opaque*: its size and fields are not all known.
+A type is *complete* if its reflected fields fill its own bytes, apart from gaps that alignment
+makes, and its parent is complete. Anything else is *opaque*: its size and fields are not all known.
 """
 
 from __future__ import annotations
@@ -145,9 +145,7 @@ def _judge(
         )
     size = info.total_size
     if size is None:
-        return result._opaque(
-            "layout-unknown", "no metadata of its own: total_size is unknown"
-        )
+        return result._opaque("layout-unknown", "no metadata of its own: total_size is unknown")
     for item in info.fields:
         if item.size is None or item.alignment is None or item.offset is None:
             return result._opaque(
@@ -222,7 +220,7 @@ def classify(
     unmirrored: Collection[str] = frozenset(),
     field_renderable: Callable[[NamedTypeSchema], bool] | None = None,
 ) -> dict[str, Verdict]:
-    """Return the verdict of each type, by key. All ancestors must be among `infos`, in any order."""
+    """Return the verdict of each type, by key. All ancestors must be among `infos`."""
     by_key = {str(info.type_key): info for info in infos}
     verdicts: dict[str, Verdict] = {}
 

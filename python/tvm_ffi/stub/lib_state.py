@@ -9,7 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from .. import _ffi_api
-from ..core import TypeSchema, _lookup_or_register_type_info_from_type_key
+from ..core import (
+    TypeSchema,
+    _lookup_or_register_type_info_from_type_key,
+    _object_type_key_to_index,
+)
 from ..registry import get_global_func_metadata, list_global_func_names
 from . import consts as C
 from .utils import FuncInfo, NamedTypeSchema, ObjectInfo
@@ -27,8 +31,10 @@ __all__ = [
     "toposort_objects",
 ]
 
+_FIRST_OBJECT = 64  # types with smaller indices are values
 
-@functools.lru_cache(maxsize=None)
+
+@functools.cache
 def object_info_from_type_key(type_key: str) -> ObjectInfo:
     """Return what is registered about a type; it is an error if there is no such type."""
     return ObjectInfo.from_type_info(_lookup_or_register_type_info_from_type_key(str(type_key)))
@@ -53,11 +59,11 @@ def collect_global_funcs() -> dict[str, list[FuncInfo]]:
 
 
 def collect_type_keys() -> dict[str, list[str]]:
-    """Return the type keys by the part before the last dot."""
+    """Return the keys of types of objects by the part before the last dot."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for key in sorted(map(str, _ffi_api.GetRegisteredTypeKeys())):
         prefix, dot, _ = key.rpartition(".")
-        if dot:
+        if dot and (_object_type_key_to_index(key) or 0) >= _FIRST_OBJECT:
             found[prefix].append(key)
     return dict(found)
 

@@ -3,8 +3,8 @@
 
     python -m tvm_ffi.utils.embed_cubin --cubin k.cubin --input-obj a.o --output-obj b.o --name k
 
-The code of the object reaches it with ``TVM_FFI_EMBED_CUBIN(k)``. The data becomes an object of its own
-in a read-only section, is merged with the input, and its symbols are then made local.
+The code of the object reaches it with ``TVM_FFI_EMBED_CUBIN(k)``. The data becomes an object of its
+own in a read-only section, is merged with the input, and its symbols are then made local.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ def _run(command: list[str], verbose: bool, folder: str | None = None) -> None:
     if verbose:
         print(" ".join(command))
     try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise RuntimeError(
-            f"{command[0]} was not found. Install binutils (Debian and Ubuntu: apt install binutils)."
+            f"{command[0]} was not found. "
+            "Install binutils (Debian and Ubuntu: apt install binutils)."
         ) from None
     if done.returncode != 0:
         raise RuntimeError(

@@ -69,9 +69,7 @@ def _is_dataclass_type(cls: Any) -> bool:
     return isinstance(cls, type) and dataclasses.is_dataclass(cls)
 
 
-def _extract_dataclass_to_tuple_schema(
-    cls: type, _met: set[type] | None = None
-) -> dict[str, Any]:
+def _extract_dataclass_to_tuple_schema(cls: type, _met: set[type] | None = None) -> dict[str, Any]:
     """Return the schema of a dataclass: what to do with each field."""
     if not _is_dataclass_type(cls):
         raise TypeError(f"Expected a dataclass class, got {cls!r}")

@@ -197,7 +197,6 @@ class {key.rpartition(".")[2]}({bases[key]}):
     {syntax.begin} object/{key}
     {syntax.end}
 
-
 '''
 
 

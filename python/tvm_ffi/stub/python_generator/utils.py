@@ -70,9 +70,7 @@ def _last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _numbered(
-    types: Iterable[NamedTypeSchema], first: int, ty_map: TyMap
-) -> list[str]:
+def _numbered(types: Iterable[NamedTypeSchema], first: int, ty_map: TyMap) -> list[str]:
     return [f"_{i}: {schema.input_repr(ty_map)}" for i, schema in enumerate(types, first)]
 
 
@@ -102,13 +100,11 @@ def render_func_signature(
 
 def render_object_fields(info: ObjectInfo, ty_map: TyMap, indent: int) -> list[str]:
     """Return a line per field."""
-    return [
-        f"{' ' * indent}{item.name}: {item.output_repr(ty_map)}" for item in info.fields
-    ]
+    return [f"{' ' * indent}{item.name}: {item.output_repr(ty_map)}" for item in info.fields]
 
 
 def _ffi_init_signature(method: FuncInfo, ty_map: TyMap, accepts: TyMap, indent: int) -> str:
-    """Return the ``def`` line of ``__ffi_init__``, registered as a function that makes an object."""
+    """Return the ``def`` line of ``__ffi_init__``, a function that makes an object."""
     _, parameters = function_types(method.schema)
     if parameters is None:
         shown = ["self", f"*args: {ty_map('Any')}"]
