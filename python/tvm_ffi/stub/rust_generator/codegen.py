@@ -2,8 +2,8 @@
 """The text of blocks and of new files.
 
 A type becomes an object struct (``FooObj``, the bytes) and a wrapper (``Foo``, the reference). If
-all of its bytes are known (`tvm_ffi.stub.layout`), the struct has them as fields and can be made in Rust;
-otherwise the struct has only its base, and fields are read through getters.
+all of its bytes are known (`tvm_ffi.stub.layout`), the struct has them as fields and can be made
+in Rust; otherwise the struct has only its base, and fields are read through getters.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ class _Object:
         return [*lines, "}"]
 
     def _parameters(self) -> list[tuple[_Member, str, bool]]:
-        """Return every field with its type, and whether it is narrower than the ancestor's."""
+        """Return every field with its type, and whether it is narrower than for the parent."""
         directives = self.names.imports.directives
         chain = [*(str(info.type_key) for info in self.ancestors), self.key]
         found = []
@@ -340,7 +340,8 @@ class _Object:
             targets = (f"{key}.{member.schema.name}" for key in reversed(below))
             narrower = next(filter(None, map(directives.field_types.get, targets)), None)
             if narrower is not None:
-                found.append((member, self.names.written(narrower), True))
+                own = f"{self.key}.{member.schema.name}" in directives.field_types
+                found.append((member, self.names.written(narrower), own))
             else:
                 text = self.names.mirror(member)
                 assert text is not None, "a complete type has only fields that can be mirrored"

@@ -160,6 +160,6 @@ def check_tokens(lines: Iterable[str]) -> list[str]:
     tokens = _TOKEN.findall(_QUALIFIER.sub("", text))
     return [
         token
-        for token, after in zip(tokens, [*tokens[1:], ""], strict=True)
+        for token, after in zip(tokens, [*tokens[1:], ""], strict=False)
         if not (token == "," and after in (")", "]", "}"))
     ]
