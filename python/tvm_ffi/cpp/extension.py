@@ -53,6 +53,7 @@ _PRELUDE = """\
 #include <tvm/ffi/function.h>
 """
 _OBJECTS = (".o", ".obj")
+_EMBED_CUBIN = Path(__file__).parents[1].absolute() / "utils" / "embed_cubin.py"
 # What a folder that cannot be written to gives, in the order of likelihood.
 _CANNOT_WRITE = (errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EPERM, errno.ENOSPC)
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -279,7 +280,8 @@ class _Plan:
             last = i == len(self.embed_cubin) - 1
             output = result if wants_object and last else directory / f"embedded_{i}.o"
             cubin = directory / f"{name}.cubin"
-            command = [sys.executable, "-m", "tvm_ffi.utils.embed_cubin", "--verbose"]
+            # By path, since the module path of this process may be relative or changed.
+            command = [sys.executable, str(_EMBED_CUBIN), "--verbose"]
             command += ["--output-obj", TEMPORARY, "--input-obj", str(objects[0])]
             command += ["--cubin", str(cubin), "--name", name]
             steps.append([Step(output, command, [objects[0], cubin])])
