@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import consts as C
-from .file_utils import CodeBlock, FileInfo, read_files
+from .file_utils import CodeBlock, FileInfo, collect_files, read_files, syntax_for
 from .generator import Generator, generator_names, get_generator
 from .layout import classify, write_coverage_report
 from .lib_state import (
@@ -23,6 +23,24 @@ from .lib_state import (
     toposort_objects,
 )
 from .utils import FuncInfo, InitConfig, Options
+
+__all__ = [
+    "CodeBlock",
+    "FileInfo",
+    "FuncInfo",
+    "InitConfig",
+    "Options",
+    "classify",
+    "collect_files",
+    "collect_global_funcs",
+    "collect_type_keys",
+    "generator_names",
+    "get_generator",
+    "object_info_from_type_key",
+    "syntax_for",
+    "toposort_objects",
+    "write_coverage_report",
+]
 
 
 def _say(colour: str, text: str) -> None:
