@@ -115,7 +115,7 @@ def test_inline_sources_use_the_usual_names_without_including_anything(module: A
     assert module["shout"]("abc") == "ABC"
     assert module.size_of(b"1234") == 4
     assert module.apply(lambda v: v + 1, 2) == 3
-    assert module.stream() is None
+    assert module.stream().value is None
     assert module.like(x).shape == (3,)
 
 

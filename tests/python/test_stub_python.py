@@ -488,7 +488,8 @@ def test_a_new_package(
     assert package.startswith('"""Package testing."""') and "from ._ffi_api import *" in package
     capsys.readouterr()
     assert run(monkeypatch, tmp_path, *INIT, "testing.", "--verbose") == 0
-    assert capsys.readouterr().out.count("-----> Unchanged") == 2
+    out = capsys.readouterr().out  # other tests register classes under the prefix, too
+    assert out.count("-----> Unchanged") == out.count("[File]") >= 2
     assert (tmp_path / "testing" / "_ffi_api.py").read_text() == api
     assert run(monkeypatch, tmp_path, "--check") == 0
 
