@@ -41,8 +41,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     """Keep results of all tests of this run in one place, and none in the user's cache."""
     root = tmp_path_factory.getbasetemp() / "cpp cache"
     monkeypatch.setenv("TVM_FFI_CACHE_DIR", str(root))
-    for name in ("CXX", "CC", "MAX_JOBS", "TVM_FFI_CPP_PRECOMPILED_HEADER"):
+    for name in ("CXX", "CC", "MAX_JOBS"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TVM_FFI_CPP_PRECOMPILED_HEADER", "0")  # it takes longer than two tests
     return root
 
 
@@ -116,7 +117,8 @@ def test_inline_sources_use_the_usual_names_without_including_anything(module: A
     assert module.size_of(b"1234") == 4
     assert module.apply(lambda v: v + 1, 2) == 3
     assert module.stream().value is None
-    assert module.like(x).shape == (3,)
+    with pytest.raises(RuntimeError, match="allocator is nullptr"):  # numpy has none, torch has
+        module.like(x)
 
 
 def test_metadata_and_documentation_of_exported_functions(module: Any) -> None:
@@ -259,6 +261,7 @@ def test_inline_in_a_folder_with_quotes(tmp_path: Path) -> None:
 def test_a_precompiled_header_is_made_when_the_same_flags_come_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.delenv("TVM_FFI_CPP_PRECOMPILED_HEADER")
     monkeypatch.setattr(_precompiled, "_MISSES", 2)
     outputs = ran(monkeypatch)
     flags = ["-O0", f"-DONLY_HERE_{tmp_path.name}"]
@@ -553,11 +556,11 @@ def test_the_command_line_of_nvcc(toolkit: Path, tmp_path: Path) -> None:
     )
     words = eval((tmp_path / "nvcc.log").read_text())
     assert words[:4] == ["-Xcompiler", "-fPIC", "-std=c++17", "-O2"]
-    assert words[4:7] == [
+    assert words[4:6] == [
         "-gencode=arch=compute_89,code=sm_89",
         "-gencode=arch=compute_90a,code=sm_90a",
-        "-lineinfo",
     ]
+    assert "-lineinfo" in words[6:9]
     assert "-DNOT_FOR_CUDA" not in words
     text = (directory / "cuda.cu").read_text()
     assert text.startswith("#include <tvm/ffi/container/tensor.h>\n")
@@ -637,6 +640,25 @@ def test_hip_flags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert words[:2] == [str(tmp_path / "bin" / "hipcc"), "-std=c++17"]
     assert {"-fno-gpu-rdc", "--offload-arch=gfx942", "-w", f"-I{tmp_path}/include"} <= set(words)
     assert plan._link_flags()[2:] == [f"-L{tmp_path}/lib", "-lamdhip64"]
+
+
+def test_known_mistakes_of_compilers_are_avoided(tmp_path: Path) -> None:
+    def compiler(text: str) -> list[str]:
+        path = tmp_path / f"c{len(list(tmp_path.iterdir()))}"
+        path.write_text(f"#!/bin/sh\necho '{text}'\n")
+        path.chmod(0o755)
+        return [str(path)]
+
+    free = "Copyright (C) Free Software Foundation, Inc."
+    for first, flags in [
+        ("c++ (Debian 12.2.0-14) 12.2.0", ["-fno-ipa-modref"]),
+        ("g++ (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0", ["-fno-ipa-modref"]),
+        ("g++ (GCC) 13.1.0", []),
+        ("g++ without a version", []),
+    ]:
+        assert _toolchain.workarounds(compiler(f"{first}\n{free}")) == flags, first
+    assert _toolchain.style_of(compiler("clang version 12.0.1")) == ("clang", 0)
+    assert _toolchain.style_of(compiler("something else")) == ("", 0)
 
 
 # ---- names of types -------------------------------------------------------------------------

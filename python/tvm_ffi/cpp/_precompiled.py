@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 from pathlib import Path
 
 from ..utils.lockfile import FileLock
@@ -28,19 +27,6 @@ _COUNT = "misses"
 def _misses_wanted() -> int | None:
     choice = os.environ.get("TVM_FFI_CPP_PRECOMPILED_HEADER", "")
     return {"0": None, "1": 1}.get(choice, _MISSES)
-
-
-def _style(compiler: list[str]) -> str | None:
-    """Return "gcc" or "clang", or None for a compiler that is neither."""
-    try:
-        done = subprocess.run(
-            [*compiler, "--version"], capture_output=True, text=True, check=True, timeout=60
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    if "clang" in done.stdout:
-        return "clang"
-    return "gcc" if "Free Software Foundation" in done.stdout else None
 
 
 def _count_miss(directory: Path) -> int:
@@ -62,8 +48,8 @@ def hints_for(root: Path, compiler: list[str], flags: list[str], prelude: str) -
         directory.mkdir(parents=True, exist_ok=True)
         if _count_miss(directory) < wanted:
             return _steps.Hints()
-        style = _style(compiler)
-        if style is None:
+        style, _ = _toolchain.style_of(compiler)
+        if not style:
             return _steps.Hints()
         return _make(directory, compiler, flags, prelude, style)
     except (OSError, _steps.BuildError):

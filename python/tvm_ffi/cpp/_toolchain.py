@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -67,6 +68,31 @@ def identity(command: list[str]) -> list[object]:
     path = Path(command[0]).resolve()
     stat = path.stat()
     return [str(path), stat.st_size, stat.st_mtime_ns, *command[1:]]
+
+
+@functools.cache
+def _described(command: tuple[str, ...], _identity: tuple[object, ...]) -> tuple[str, int]:
+    text = _output_of(*command, "--version")
+    if "clang" in text:
+        return "clang", 0
+    if "Free Software Foundation" not in text:
+        return "", 0
+    version = re.search(r" (\d+)\.\d+\.\d+", text.splitlines()[0])
+    return "gcc", int(version[1]) if version else 0
+
+
+def style_of(command: list[str]) -> tuple[str, int]:
+    """Return "gcc" and its major version, "clang" and 0, or "" and 0 for another compiler."""
+    return _described(tuple(command), tuple(identity(command)))
+
+
+def workarounds(command: list[str]) -> list[str]:
+    """Return flags without which a compiler of C++ is known to compile our headers wrongly.
+
+    g++ 12 with this pass drops a store when an ``Any`` is moved into an argument.
+    """
+    style, major = style_of(command)
+    return ["-fno-ipa-modref"] if style == "gcc" and major in (11, 12) else []
 
 
 # ---- GPUs ---------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -190,10 +191,15 @@ class _Plan:
         if suffix == ".c":
             return [*_toolchain.cc(), "-fPIC", "-O2", *self.cflags, *includes, *own]
         if suffix != ".cu":
-            return [*_toolchain.cxx(), "-std=c++17", "-fPIC", "-O2", *self.cflags, *includes, *own]
+            cxx = _toolchain.cxx()
+            defaults = ["-std=c++17", "-fPIC", "-O2", *_toolchain.workarounds(cxx)]
+            return [*cxx, *defaults, *self.cflags, *includes, *own]
         compiler = _toolchain.gpu_compiler(self._gpu())
         if self._gpu() == "cuda":
             defaults = ["-Xcompiler", "-fPIC", "-std=c++17", "-O2", *_toolchain.cuda_targets()]
+            host = shutil.which("g++")  # what nvcc calls
+            for flag in _toolchain.workarounds([host]) if host else ():
+                defaults += ["-Xcompiler", flag]
         else:
             defaults = ["-std=c++17", "-O2", "-fPIC", "-D__HIP_PLATFORM_AMD__=1", "-fno-gpu-rdc"]
             defaults += _toolchain.rocm_targets()
