@@ -32,6 +32,7 @@ def main() -> None:
     cmake_package.mkdir(parents=True, exist_ok=True)
     for generated in package.parents[1].glob("tvm_ffi-config*.cmake"):
         link(generated, cmake_package / generated.name)
+    link(root / "cmake" / "Utils", cmake_package / "Utils")
 
 
 if __name__ == "__main__":

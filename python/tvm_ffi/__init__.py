@@ -28,11 +28,11 @@ __all__ = ["__version__", "__version_tuple__"]
 
 
 def __getattr__(name: str) -> object:
-    """Load `dataclasses` on first use: importing it takes longer than everything else."""
-    if name == "dataclasses":
+    """Load parts on first use: importing `dataclasses` takes longer than everything else."""
+    if name in ("cpp", "dataclasses"):
         from importlib import import_module
 
-        return import_module(f"{__name__}.dataclasses")
+        return import_module(f"{__name__}.{name}")
     if name == "method":
         from .dataclasses.py_class import method
 

@@ -37,6 +37,8 @@ def test_install_tree_is_complete(prefix: Path) -> None:
         "lib/libtvm_ffi_static.a",
         "share/cmake/tvm_ffi/tvm_ffi-config.cmake",
         "share/cmake/tvm_ffi/tvm_ffi-config-version.cmake",
+        "share/cmake/tvm_ffi/Utils/Library.cmake",
+        "share/cmake/tvm_ffi/Utils/EmbedCubin.cmake",
     ]
     assert [name for name in expected if not (prefix / name).is_file()] == []
 

@@ -41,6 +41,9 @@ def test_wheel_has_the_documented_layout(wheel: Path) -> None:
         "tvm_ffi/core.pyi",
         "tvm_ffi/py.typed",
         "tvm_ffi/share/cmake/tvm_ffi/tvm_ffi-config.cmake",
+        "tvm_ffi/share/cmake/tvm_ffi/Utils/Library.cmake",
+        "tvm_ffi/cpp/extension.py",
+        "tvm_ffi/stub/cli.py",
         f"tvm_ffi/core{sysconfig.get_config_var('EXT_SUFFIX')}",
     }
     assert expected - names == set()
@@ -66,9 +69,9 @@ def test_wheel_is_tagged_and_linked_right(wheel: Path) -> None:
 def test_wheel_has_the_console_scripts(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     (name,) = (n for n in archive.namelist() if n.endswith("entry_points.txt"))
-    assert "tvm-ffi-config = tvm_ffi.config:__main__" in archive.read(name).decode().replace(
-        "=", " = "
-    ).replace("  ", " ")
+    lines = archive.read(name).decode().replace(" ", "").splitlines()
+    assert "tvm-ffi-config=tvm_ffi.config:__main__" in lines
+    assert "tvm-ffi-stubgen=tvm_ffi.stub.cli:__main__" in lines
 
 
 def test_wheel_contains_nothing_else(wheel: Path) -> None:

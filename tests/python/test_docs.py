@@ -29,6 +29,7 @@ MODULES = [
     "tvm_ffi._tensor",
     "tvm_ffi.access_path",
     "tvm_ffi.container",
+    "tvm_ffi.cpp.dtype",
     "tvm_ffi.dataclasses",
     "tvm_ffi.dataclasses.c_class",
     "tvm_ffi.dataclasses.common",
@@ -48,7 +49,9 @@ MODULES = [
     "tvm_ffi.testing.testing",
     "tvm_ffi.tying",
     "tvm_ffi.utils",
+    "tvm_ffi.utils.kwargs_wrapper",
     "tvm_ffi.utils.lockfile",
+    "tvm_ffi.utils.unpack_dataclass",
 ]
 
 

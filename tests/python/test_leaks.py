@@ -18,9 +18,11 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import dataclasses as std_dataclasses
 import functools
 import gc
 import importlib
+import inspect
 import os
 import pkgutil
 import subprocess
@@ -37,10 +39,13 @@ import tvm_ffi
 from support import FREE_THREADED, scaled
 from tvm_ffi import access_path, core, dataclasses, libinfo, structural, testing, tying
 from tvm_ffi.core import TypeSchema
+from tvm_ffi.cpp import to_cpp_dtype
 from tvm_ffi.dataclasses import py_class
 from tvm_ffi.error import TracebackManager
 from tvm_ffi.module import ModulePropertyMask
 from tvm_ffi.utils import FileLock
+from tvm_ffi.utils.kwargs_wrapper import make_kwargs_wrapper, make_kwargs_wrapper_from_signature
+from tvm_ffi.utils.unpack_dataclass import unpack_dataclass_to_tuple
 
 CALLS = int(os.environ.get("TETHER_LEAK_CALLS", scaled(60)))
 REPETITIONS = (1, 1, 2, 4, 8, 16, 64)  # times so many calls: what only fills up comes to an end
@@ -509,6 +514,8 @@ ARGUMENTS: dict[str, Any] = {
 
 # Classes whose `__new__` is that of a value, and what makes one.
 T = tensor
+PLAIN = std_dataclasses.make_dataclass("Plain", ["x"])([1])
+SIGNATURE = inspect.signature(lambda a, b=1: None)
 FUNCTIONS: dict[str, Callable[[], Any]] = {
     "add_one": lambda: testing.add_one(1),
     "asdict": lambda: dataclasses.asdict(Point(1, [1, base()])),
@@ -529,6 +536,12 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
     "field": lambda: dataclasses.field(default=1),
     "fields": lambda: dataclasses.fields(Point),
     "find_cmake_path": libinfo.find_cmake_path,
+    "make_kwargs_wrapper": lambda: make_kwargs_wrapper(max, ["a", "b"], (2,))(a=1),
+    "make_kwargs_wrapper_from_signature": lambda: make_kwargs_wrapper_from_signature(
+        max, SIGNATURE
+    )(1, b=2),
+    "to_cpp_dtype": lambda: to_cpp_dtype("int8"),
+    "unpack_dataclass_to_tuple": lambda: unpack_dataclass_to_tuple([PLAIN, {"a": PLAIN}]),
     "find_dlpack_include_path": libinfo.find_dlpack_include_path,
     "find_include_path": libinfo.find_include_path,
     "find_libtvm_ffi": libinfo.find_libtvm_ffi,
@@ -647,6 +660,13 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
 
 # Names that are in the table without being called.
 NOT_CALLED = {
+    "build": "starts a compiler",
+    "build_inline": "starts a compiler",
+    "build_ninja": "starts a process",
+    "embed_cubin": "starts processes",
+    "load": "starts a compiler, and the module stays loaded",
+    "load_inline": "starts a compiler, and the module stays loaded",
+    "nvrtc_compile": "needs a GPU",
     "load_lib_ctypes": "every ctypes.CDLL is a class, whose tables in CPython grow now and then",
     "load_lib_module": "a module stays loaded unless the caller says otherwise",
     "load_module": "a module stays loaded unless the caller says otherwise",
@@ -675,7 +695,9 @@ _NOT_METHODS |= {"__class_getitem__", "__abstractmethods__", "__annotate_func__"
 def public_modules() -> Iterator[types.ModuleType]:
     yield tvm_ffi
     for found in pkgutil.walk_packages(tvm_ffi.__path__, "tvm_ffi."):
-        if not any(part.startswith("_") for part in found.name.split(".")):
+        # The stub generator is a command: plain Python in a process of its own, which then ends.
+        is_command = found.name.startswith("tvm_ffi.stub")
+        if not is_command and not any(part.startswith("_") for part in found.name.split(".")):
             yield importlib.import_module(found.name)
 
 

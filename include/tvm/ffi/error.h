@@ -33,6 +33,12 @@
 #define TVM_FFI_ALWAYS_LOG_BEFORE_THROW 0
 #endif
 
+// nvcc does not see that the destructor of ErrorBuilder never returns, and would warn about every
+// [[noreturn]] function that ends in TVM_FFI_THROW, here and in the sources of users.
+#if defined(__NVCC_DIAG_PRAGMA_SUPPORT__)
+#pragma nv_diag_suppress 1305
+#endif
+
 namespace tvm {
 namespace ffi {
 

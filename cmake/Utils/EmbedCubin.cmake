@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Functions that compile CUDA sources to binaries and put these into libraries.
+if(NOT DEFINED CMAKE_CUDA_RUNTIME_LIBRARY)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+endif()
+
+function(_tvm_ffi_add_gpu_binary target format)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "CUDA" "")
+  if(NOT arg_CUDA)
+    message(FATAL_ERROR "add_tvm_ffi_${format}(${target}): CUDA <file> is missing.")
+  endif()
+  add_library(${target} OBJECT ${arg_CUDA})
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--${format}>)
+  add_custom_target(
+    ${target}_bin
+    COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_OBJECTS:${target}>
+            ${CMAKE_CURRENT_BINARY_DIR}/${target}.${format}
+    BYPRODUCTS ${CMAKE_CURRENT_BINARY_DIR}/${target}.${format}
+    DEPENDS ${target}
+    COMMAND_EXPAND_LISTS VERBATIM
+  )
+endfunction()
+
+# add_tvm_ffi_cubin(<target> CUDA <file>): makes <target>.cubin with the target <target>_bin.
+function(add_tvm_ffi_cubin target)
+  _tvm_ffi_add_gpu_binary(${target} cubin ${ARGN})
+endfunction()
+
+# add_tvm_ffi_fatbin(<target> CUDA <file>): makes <target>.fatbin with the target <target>_bin.
+function(add_tvm_ffi_fatbin target)
+  _tvm_ffi_add_gpu_binary(${target} fatbin ${ARGN})
+endfunction()
+
+# tvm_ffi_embed_bin_into(<target> SYMBOL <name> BIN <file>): the only object of the target gets the
+# bytes of the file, which its source names with TVM_FFI_EMBED_CUBIN(<name>).
+function(tvm_ffi_embed_bin_into target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SYMBOL;BIN" "")
+  if(NOT arg_SYMBOL OR NOT arg_BIN)
+    message(FATAL_ERROR "tvm_ffi_embed_bin_into(${target}): SYMBOL <name> and BIN <file> are needed.")
+  endif()
+  if(NOT Python_EXECUTABLE)
+    find_package(Python COMPONENTS Interpreter REQUIRED)
+  endif()
+  add_custom_command(
+    TARGET ${target}
+    PRE_LINK
+    COMMAND "${Python_EXECUTABLE}" -m tvm_ffi.utils.embed_cubin --output-obj $<TARGET_OBJECTS:${target}>
+            --input-obj $<TARGET_OBJECTS:${target}> --cubin "${arg_BIN}" --name ${arg_SYMBOL}
+    COMMENT "Embedding ${arg_BIN}"
+    VERBATIM
+  )
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${arg_BIN}")
+endfunction()

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# add_sanitizer_address(<target>): with the address sanitizer.
+function(add_sanitizer_address target)
+  if(NOT MSVC)
+    target_compile_options(${target} PRIVATE -fsanitize=address -fno-omit-frame-pointer -g)
+    target_link_options(${target} PRIVATE -fsanitize=address)
+  endif()
+endfunction()

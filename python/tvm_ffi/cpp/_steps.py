@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the commands of a build, and only those whose result is out of date.
+
+A step is one command that makes one file. What it read and what it made is written down in
+``build.json``; a step is done again when its command, a file it read, or the file it made changed.
+The record is written last and replaced as a whole, so a build that was killed starts again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_RECORD = "build.json"
+_LOGGER = logging.getLogger("tvm_ffi.cpp.extension")
+
+
+TEMPORARY = "<output>"  # in a command: the file that becomes the output once the command is done
+
+
+@dataclass
+class Hints:
+    """Flags that only make a step faster: a step is not done again because of them."""
+
+    flags: list[str] = field(default_factory=list)
+    inputs: list[Path] = field(default_factory=list)  # read because of the flags; these do count
+    directory: Path | None = None  # files in here are read because of the flags and do not count
+
+
+@dataclass
+class Step:
+    """One command that makes one file."""
+
+    output: Path
+    command: list[str]
+    inputs: list[Path]
+    depfile: Path | None = None
+    hints: Hints = field(default_factory=Hints)
+
+    def words(self) -> list[str]:
+        """Return the command line."""
+        temporary = str(self.output) + ".tmp"
+        words = [temporary if word == TEMPORARY else word for word in self.command]
+        return [*words, *self.hints.flags]
+
+
+def _mark(path: Path) -> list[int] | None:
+    """Return what changes when a file is written, or None if there is no such file."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return [stat.st_size, stat.st_mtime_ns]
+
+
+def _read_record(directory: Path) -> dict[str, Any]:
+    try:
+        record = json.loads((directory / _RECORD).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file, unless it is already so; readers see the old or the new text."""
+    data = text.encode("utf-8", "surrogateescape")
+    try:
+        if path.read_bytes() == data:
+            return
+    except OSError:
+        pass
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+def _is_done(step: Step, record: dict[str, Any]) -> bool:
+    entry: Any = record.get(step.output.name)
+    try:
+        return (
+            entry["command"] == step.command
+            and entry["output"] is not None
+            and entry["output"] == _mark(step.output)
+            and all(_mark(Path(path)) == mark for path, mark in entry["inputs"].items())
+            and all(str(path) in entry["inputs"] for path in step.inputs)
+        )
+    except (TypeError, KeyError, AttributeError):
+        return False
+
+
+def all_done(directory: Path, steps: Iterable[Step]) -> bool:
+    """Return whether nothing has to be run. Needs no lock and writes nothing."""
+    record = _read_record(directory)
+    return bool(record) and all(_is_done(step, record) for step in steps)
+
+
+def inputs_of(directory: Path, output: str) -> list[Path]:
+    """Return what the step that made `output` has read."""
+    entry = _read_record(directory).get(output)
+    return [Path(path) for path in entry["inputs"]] if isinstance(entry, dict) else []
+
+
+def _names_in_depfile(text: str) -> Iterator[str]:
+    """Yield the prerequisites in a make rule as compilers write it."""
+    rule = text.replace("\\\n", " ").split("\n", 1)[0]
+    _, _, names = rule.partition(": ")
+    name = ""
+    for word in names.split(" "):
+        if word.endswith("\\"):  # an escaped blank
+            name += word[:-1] + " "
+            continue
+        name += word
+        if name:
+            yield name.replace("$$", "$").replace("\\#", "#")
+        name = ""
+
+
+def _run(step: Step, directory: Path) -> tuple[str, subprocess.CompletedProcess[str]]:
+    words = step.words()
+    done = subprocess.run(
+        words, cwd=directory, capture_output=True, text=True, errors="replace", check=False
+    )
+    line = shlex.join(words)
+    if os.environ.get("TVM_FFI_CPP_EXTENSION_LOG_BUILD", "") in ("1", "stdout", "stderr"):
+        _LOGGER.info("%s\n%s%s", line, done.stdout, done.stderr)
+    return line, done
+
+
+def _entry(step: Step, directory: Path, before: dict[str, Any]) -> dict[str, Any]:
+    names: list[Path] = []
+    if step.depfile is not None:
+        try:
+            text = step.depfile.read_text("utf-8", "surrogateescape")
+        except OSError:
+            text = ""
+        names += [directory / name for name in _names_in_depfile(text)]
+        names = [path for path in names if path.parent != step.hints.directory]
+        names += step.hints.inputs
+    # A source that changes while the compiler runs differs from `before` and is compiled again.
+    marks = {**{str(path): _mark(path) for path in names}, **before}
+    return {"command": step.command, "inputs": marks, "output": _mark(step.output)}
+
+
+def jobs() -> int:
+    """Return how many commands may run at once: ``$MAX_JOBS`` or the number of processors."""
+    text = os.environ.get("MAX_JOBS")
+    if not text:
+        return os.cpu_count() or 1
+    if not text.isdigit() or int(text) < 1:
+        raise ValueError(f"MAX_JOBS must be a positive number, got {text!r}")
+    return int(text)
+
+
+class BuildError(RuntimeError):
+    """A command of a build failed; the text has what it printed."""
+
+
+def failure(program: str, status: int, stdout: str, stderr: str, line: str = "") -> BuildError:
+    """Return the error for a command that failed."""
+    parts = [f"{program} exited with status {status}"]
+    if line:
+        parts.append(f"command:\n{line}")
+    if stdout:
+        parts.append(f"stdout:\n{stdout}")
+    if stderr:
+        parts.append(f"stderr:\n{stderr}")
+    return BuildError("\n".join(parts))
+
+
+def run_steps(directory: Path, waves: list[list[Step]]) -> None:
+    """Run what is out of date. Steps of one wave run side by side; the caller holds the lock."""
+    record = _read_record(directory)
+    for wave in waves:
+        todo = [step for step in wave if not _is_done(step, record)]
+        if not todo:
+            continue
+        before = [{str(p): _mark(p) for p in step.inputs} for step in todo]
+        with ThreadPoolExecutor(min(jobs(), len(todo))) as pool:
+            results = list(pool.map(lambda step: _run(step, directory), todo))
+        for step, marks, (line, done) in zip(todo, before, results, strict=True):
+            temporary = Path(str(step.output) + ".tmp")
+            if done.returncode != 0:
+                temporary.unlink(missing_ok=True)
+                program = Path(step.command[0]).name
+                raise failure(program, done.returncode, done.stdout, done.stderr, line)
+            temporary.replace(step.output)
+            record[step.output.name] = _entry(step, directory, marks)
+        replace_text(directory / _RECORD, json.dumps(record))
+
+
+@contextmanager
+def progress(text: str) -> Iterator[None]:
+    """Say on a terminal what is going on and, at the end, how long it took."""
+    stream = sys.stderr
+    if stream is None or not stream.isatty():
+        yield
+        return
+    begin = time.monotonic()
+    stream.write(f"{text} ...")
+    stream.flush()
+    word = "failed"
+    try:
+        yield
+        word = "done"
+    finally:
+        stream.write(f" {word} in {time.monotonic() - begin:.1f} s\n")
+        stream.flush()

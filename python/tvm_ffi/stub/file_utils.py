@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files as lists of blocks: plain lines, one-line directives, and regions between markers."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from . import consts as C
+
+_KINDS = get_args(C.STUB_BLOCK_KINDS)
+_KINDS_WITH_TEXT = ("global", "object", "export")
+_KINDS_ALONE = ("import-section", "__all__")
+
+
+def syntax_for(path: Path) -> C.MarkerSyntax:
+    """Return how markers look in a file; unknown files are taken for Python."""
+    return C.SYNTAX_BY_EXT.get(Path(path).suffix.lower(), C.PYTHON_SYNTAX)
+
+
+@dataclass
+class CodeBlock:
+    """Consecutive lines of a file that belong together."""
+
+    kind: C.STUB_BLOCK_KINDS
+    param: Any
+    lineno_start: int
+    lineno_end: int | None
+    lines: list[str]
+
+    def __post_init__(self) -> None:
+        assert self.kind in _KINDS, f"not a kind of block: {self.kind!r}"
+
+    @property
+    def indent(self) -> int:
+        """How many blanks the first line begins with."""
+        return len(self.lines[0]) - len(self.lines[0].lstrip()) if self.lines else 0
+
+    @staticmethod
+    def from_begin_line(lineno: int, line: str, syntax: C.MarkerSyntax) -> CodeBlock:
+        """Return the block that a stripped marker line begins, or is."""
+        if line.startswith(syntax.begin):
+            text = line[len(syntax.begin) :].strip()
+            kind, slash, param = text.partition("/")
+            if slash and kind in _KINDS_WITH_TEXT:
+                value: Any = param.strip()
+                if kind == "global":
+                    prefix, _, module = value.partition("@")
+                    value = (prefix, module)
+                return CodeBlock(kind, value, lineno, None, [])  # type: ignore[arg-type]
+            if text in _KINDS_ALONE:
+                return CodeBlock(text, "", lineno, None, [])  # type: ignore[arg-type]
+            raise ValueError(f"Unknown stub type `{text}` at line {lineno}")
+        name, separator, payload = line[len(syntax.prefix) :].partition("):")
+        if not separator or not name.replace("-", "_").isidentifier():
+            raise ValueError(f"Unknown stub type at line {lineno}: {line}")
+        return CodeBlock("directive", (name, payload.strip()), lineno, lineno, [])
+
+
+def _blocks_of(lines: Iterable[str], syntax: C.MarkerSyntax) -> Iterator[CodeBlock]:
+    inside: CodeBlock | None = None
+    for lineno, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text.startswith(syntax.prefix):
+            if inside is None:
+                yield CodeBlock(None, "", lineno, lineno, [line])
+            else:
+                inside.lines.append(line)
+        elif text.startswith(syntax.begin):
+            if inside is not None:
+                raise ValueError(f"Nested stub not permitted at line {lineno}")
+            inside = CodeBlock.from_begin_line(lineno, text, syntax)
+            inside.lines.append(line)
+        elif text.startswith(syntax.end):
+            if inside is None:
+                raise ValueError(f"Unmatched `{syntax.end}` found at line {lineno}")
+            inside.lines.append(line)
+            inside.lineno_end = lineno
+            yield inside
+            inside = None
+        else:
+            # Inside a region it would be overwritten, so it stands before the region from now on.
+            block = CodeBlock.from_begin_line(lineno, text, syntax)
+            block.lines.append(line)
+            yield block
+    if inside is not None:
+        raise ValueError("Unclosed stub block at end of file")
+
+
+@dataclass
+class FileInfo:
+    """A file with markers."""
+
+    path: Path
+    lines: tuple[str, ...]
+    code_blocks: list[CodeBlock]
+    syntax: C.MarkerSyntax
+
+    @staticmethod
+    def from_file(
+        path: Path, include_empty: bool = False, syntax: C.MarkerSyntax | None = None
+    ) -> FileInfo | None:
+        """Read a file; None if it asks to be skipped or, unless `include_empty`, has no marker."""
+        path = Path(path).resolve()
+        syntax = syntax or syntax_for(path)
+        lines = path.read_text("utf-8").splitlines()
+        markers = [text for line in lines if (text := line.strip()).startswith(syntax.prefix)]
+        if any(text.startswith(syntax.skip_file) for text in markers):
+            return None
+        if not markers and not include_empty:
+            return None
+        return FileInfo(path, tuple(lines), list(_blocks_of(lines, syntax)), syntax)
+
+    def update(self, verbose: bool, dry_run: bool) -> bool:
+        """Write the blocks back if they differ from the lines; returns whether they do."""
+        new = tuple(line for block in self.code_blocks for line in block.lines)
+        if new == self.lines:
+            if verbose:
+                print(f"{C.TERM_CYAN}-----> Unchanged{C.TERM_RESET}")
+            return False
+        if verbose:
+            _print_difference(self.lines, new)
+        if not dry_run:
+            self.path.write_text("\n".join(new) + "\n", "utf-8")
+        self.lines = new
+        return True
+
+    def reload(self) -> None:
+        """Read the blocks again after something was appended; `lines` stay as they were."""
+        fresh = FileInfo.from_file(self.path, include_empty=True, syntax=self.syntax)
+        assert fresh is not None, f"now skipped: {self.path}"
+        self.code_blocks = fresh.code_blocks
+
+
+def _print_difference(old: tuple[str, ...], new: tuple[str, ...]) -> None:
+    colours = {"-": C.TERM_RED, "+": C.TERM_GREEN, "?": C.TERM_YELLOW}
+    for line in difflib.unified_diff(old, new, lineterm=""):
+        if line.startswith(("---", "+++")):
+            continue
+        colour = colours.get(line[:1], "")
+        print(f"{colour}{line}{C.TERM_RESET if colour else ''}")
+
+
+def path_walk(
+    p: Path,
+    *,
+    top_down: bool = True,
+    on_error: Callable[[OSError], object] | None = None,
+    follow_symlinks: bool = False,
+) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Walk a folder as `Path.walk` does, which Python has since 3.12."""
+    for root, folders, files in os.walk(p, top_down, on_error, follow_symlinks):
+        yield Path(root), folders, files
+
+
+def collect_files(paths: Iterable[Path], source_exts: Collection[str]) -> list[FileInfo]:
+    """Read the files among `paths`, and those in folders that have one of the extensions.
+
+    A file that cannot be parsed is reported and left out.
+    """
+    return read_files(paths, source_exts)[0]
+
+
+def read_files(paths: Iterable[Path], source_exts: Collection[str]) -> tuple[list[FileInfo], int]:
+    """Do as `collect_files`, and count the files that were left out."""
+    failures = 0
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            for root, _, files in path_walk(path):
+                names = (name for name in files if Path(name).suffix.lower() in source_exts)
+                found += [root / name for name in names]
+        elif path.is_file():
+            found.append(path)
+    infos: dict[Path, FileInfo] = {}
+    for path in found:
+        try:
+            info = FileInfo.from_file(path)
+        except Exception:
+            from traceback import format_exc
+
+            print(f"{C.TERM_RED}[Error]\n{format_exc()}{C.TERM_RESET}")
+            failures += 1
+            continue
+        if info is not None:
+            infos[info.path] = info
+    return [infos[path] for path in sorted(infos, key=str)], failures

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of blocks and of new files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from io import StringIO
+
+from ..consts import MarkerSyntax
+from ..file_utils import CodeBlock
+from ..utils import FuncInfo, InitConfig, ObjectInfo, Options
+from . import consts as C
+from .utils import (
+    ImportItem,
+    render_func_signature,
+    render_object_ffi_init,
+    render_object_fields,
+    render_object_init,
+    render_object_methods,
+)
+
+__all__ = [
+    "CodeBlock",
+    "FuncInfo",
+    "ImportItem",
+    "InitConfig",
+    "ObjectInfo",
+    "Options",
+    "generate_python_all",
+    "generate_python_export",
+    "generate_python_ffi_api",
+    "generate_python_global_funcs",
+    "generate_python_import_section",
+    "generate_python_init",
+    "generate_python_object",
+    "render_func_signature",
+    "render_object_ffi_init",
+    "render_object_fields",
+    "render_object_init",
+    "render_object_methods",
+]
+
+
+def _fill(code: CodeBlock, body: Iterable[str], indent: int) -> None:
+    """Put lines between the markers of a block."""
+    blanks = " " * indent
+    code.lines[1:-1] = [blanks + line if line else line for line in body]
+
+
+def _naming(
+    ty_map: dict[str, str], imports: list[ImportItem], taken: Collection[str]
+) -> Callable[[str], str]:
+    """Return a function that names a type in this block and notes the import it needs."""
+
+    def name_of(origin: str) -> str:
+        full = ty_map.get(origin, origin)
+        name = full.rpartition(".")[2]
+        if "." not in full:
+            return name
+        # In the block the name of a function hides that of a type.
+        alias = f"_{name}" if name in taken else None
+        item = ImportItem(full, type_checking_only=True, alias=alias)
+        if item not in imports:
+            imports.append(item)
+        return alias or name
+
+    return name_of
+
+
+def _input_map(ty_map: dict[str, str]) -> dict[str, str]:
+    """Return the names of parameters' types, which are wider than those of results."""
+    changed = dict(ty_map)
+    for key, accepted in C.TY_MAP_INPUT_DEFAULTS.items():
+        if ty_map.get(key, C.TY_MAP_DEFAULTS[key]) == C.TY_MAP_DEFAULTS[key]:
+            changed[key] = accepted
+    return changed
+
+
+def generate_python_global_funcs(
+    code: CodeBlock,
+    global_funcs: list[FuncInfo],
+    ty_map: dict[str, str],
+    imports: list[ImportItem],
+    opt: Options,
+) -> None:
+    """Write the functions of a prefix."""
+    if not global_funcs:
+        return
+    prefix, module = code.param
+    imports.append(ImportItem(f"{module or 'tvm_ffi'}.init_ffi_api", alias="_FFI_INIT_FUNC"))
+    imports.append(ImportItem("typing.TYPE_CHECKING"))
+    taken = {func.schema.name.rpartition(".")[2] for func in global_funcs}
+    returned = _naming(ty_map, imports, taken)
+    accepted = _naming(_input_map(ty_map), imports, taken)
+    lines = ["# fmt: off", f'_FFI_INIT_FUNC("{prefix}", __name__)', "if TYPE_CHECKING:"]
+    lines += [render_func_signature(f, returned, opt.indent, accepted) for f in global_funcs]
+    _fill(code, [*lines, "# fmt: on"], code.indent)
+
+
+def generate_python_object(
+    code: CodeBlock,
+    ty_map: dict[str, str],
+    imports: list[ImportItem],
+    opt: Options,
+    obj_info: ObjectInfo,
+) -> None:
+    """Write the fields and methods of a class."""
+    taken = {method.schema.name.rpartition(".")[2] for method in obj_info.methods}
+    returned = _naming(ty_map, imports, taken)
+    accepted = _naming(_input_map(ty_map), imports, taken)
+    lines = ["# fmt: off", *render_object_fields(obj_info, returned, 0)]
+    callables = [
+        *render_object_init(obj_info, returned, opt.indent, accepted),
+        *render_object_ffi_init(obj_info, returned, opt.indent, accepted),
+        *render_object_methods(obj_info, returned, opt.indent, accepted),
+    ]
+    if callables:
+        imports.append(ImportItem("typing.TYPE_CHECKING"))
+        if obj_info.has_overloaded_methods():
+            imports.append(ImportItem("typing.overload", type_checking_only=True))
+        lines += ["if TYPE_CHECKING:", *callables]
+    _fill(code, [*lines, "# fmt: on"], code.indent)
+
+
+def _import_lines(items: Iterable[ImportItem]) -> list[str]:
+    by_module: dict[str, set[str]] = {}
+    for item in items:
+        by_module.setdefault(item.mod, set()).add(item.name_with_alias)
+    lines = []
+    for module in sorted(by_module):
+        names = ", ".join(sorted(by_module[module]))
+        lines.append(f"from {module} import {names}" if module else f"import {names}")
+    return lines
+
+
+def generate_python_import_section(
+    code: CodeBlock, imports: list[ImportItem], opt: Options
+) -> None:
+    """Write the imports."""
+    if not imports:
+        return
+    always = [item for item in imports if not item.type_checking_only]
+    checking = [item for item in imports if item.type_checking_only]
+    if checking:
+        always.append(ImportItem("typing.TYPE_CHECKING"))
+    lines = ["# fmt: off", "# isort: off", "from __future__ import annotations"]
+    lines += _import_lines(always)
+    if checking:
+        lines.append("if TYPE_CHECKING:")
+        lines += [" " * opt.indent + line for line in _import_lines(checking)]
+    _fill(code, [*lines, "# isort: on", "# fmt: on"], 0)
+
+
+def generate_python_all(code: CodeBlock, names: set[str], opt: Options) -> None:
+    """Write the names that a module exports: constants, classes, then the rest."""
+    if not names:
+        return
+
+    def order(name: str) -> tuple[int, str]:
+        if name.isupper():
+            return 0, name
+        is_class = name[:1].isupper() and "_" not in name
+        return (1 if is_class else 2), name
+
+    leaves = sorted({name.rpartition(".")[2] for name in names}, key=order)
+    _fill(code, [f'"{name}",' for name in leaves], code.indent)
+
+
+def generate_python_export(code: CodeBlock) -> None:
+    """Write what exports everything of a submodule."""
+    module = code.param
+    lines = [
+        "# fmt: off",
+        "# isort: off",
+        f"from .{module} import *  # noqa: F403",
+        f"from .{module} import __all__ as {module}__all__",
+        'if "__all__" not in globals():',
+        "    __all__ = []",
+        f"__all__.extend({module}__all__)",
+        "# isort: on",
+        "# fmt: on",
+    ]
+    _fill(code, lines, 0)
+
+
+# ---- new files ----------------------------------------------------------------------------------
+
+
+def _class_text(info: ObjectInfo, bases: dict[str, str], syntax: MarkerSyntax) -> str:
+    key = info.type_key
+    assert key is not None
+    return f'''\
+@_FFI_REG_OBJ("{key}")
+class {key.rpartition(".")[2]}({bases[key]}):
+    """FFI binding for `{key}`."""
+
+    {syntax.begin} object/{key}
+    {syntax.end}
+
+'''
+
+
+def generate_python_ffi_api(
+    code_blocks: list[CodeBlock],
+    ty_map: dict[str, str],
+    module_name: str,
+    object_infos: list[ObjectInfo],
+    init_cfg: InitConfig,
+    is_root: bool,
+    syntax: MarkerSyntax,
+) -> str:
+    """Return what a file of functions and classes lacks."""
+    kinds = {block.kind for block in code_blocks}
+    text = StringIO()
+    if not code_blocks:
+        text.write(f'"""FFI API bindings for {module_name}."""\n')
+    if "import-section" not in kinds:
+        text.write(f"\n{syntax.begin} import-section\n{syntax.end}\n")
+    if is_root and not _has_import(code_blocks, "load_lib_module"):
+        loader = "tvm_ffi.libinfo.load_lib_module;False;_FFI_LOAD_LIB"
+        text.write(f"{syntax.import_object} {loader}\n")
+        text.write(f'LIB = _FFI_LOAD_LIB("{init_cfg.pkg}", "{init_cfg.shared_target}")\n')
+    if "global" not in kinds:
+        text.write(f"{syntax.begin} global/{module_name}\n{syntax.end}\n")
+    if object_infos:
+        if not _has_import(code_blocks, "register_object"):
+            text.write(f"{syntax.import_object} tvm_ffi.register_object;False;_FFI_REG_OBJ\n")
+        text.write(_classes_text(ty_map, object_infos, syntax))
+    if "__all__" not in kinds:
+        text.write(f"\n__all__ = [\n    {syntax.begin} __all__\n    {syntax.end}\n]\n")
+    return text.getvalue()
+
+
+def _has_import(code_blocks: list[CodeBlock], name: str) -> bool:
+    return any(
+        block.kind == "directive"
+        and block.param[0] == "import-object"
+        and block.param[1].split(";")[0].strip().endswith(f".{name}")
+        for block in code_blocks
+    )
+
+
+def _classes_text(
+    ty_map: dict[str, str], object_infos: list[ObjectInfo], syntax: MarkerSyntax
+) -> str:
+    text = StringIO()
+    defined = {info.type_key for info in object_infos}
+    for info in object_infos:
+        parent = info.parent_type_key or "ffi.Object"
+        if parent in defined:
+            base = parent.rpartition(".")[2]
+        else:
+            full = ty_map.get(parent, parent)
+            base = "_" + full.replace(".", "_")
+            text.write(f"{syntax.import_object} {full};False;{base}\n")
+        assert info.type_key is not None
+        text.write(_class_text(info, {info.type_key: base}, syntax))
+    return text.getvalue()
+
+
+def generate_python_init(
+    code_blocks: list[CodeBlock], module_name: str, submodule: str, syntax: MarkerSyntax
+) -> str:
+    """Return what the file of a package lacks."""
+    if any(block.kind == "export" for block in code_blocks):
+        return ""
+    title = "" if code_blocks else f'"""Package {module_name}."""\n'
+    return f"{title}\n{syntax.begin} export/{submodule}\n{syntax.end}\n"

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generator of Python stubs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import consts as stub_consts
+from ..file_utils import CodeBlock
+from ..utils import FuncInfo, InitConfig, ObjectInfo, Options
+from . import codegen
+from . import consts as C
+from .utils import ImportItem, PythonImports
+
+__all__ = ["ImportItem", "PythonGenerator", "PythonImports"]
+
+
+class PythonGenerator:
+    """Writes Python; see `tvm_ffi.stub.generator.Generator`."""
+
+    name = "python"
+    source_exts = frozenset({".py", ".pyi"})
+    syntax = stub_consts.PYTHON_SYNTAX
+    directive_kinds = frozenset({"import-object"})
+
+    def default_ty_map(self) -> dict[str, str]:
+        """Return the names of the FFI's own types."""
+        return dict(C.TY_MAP_DEFAULTS)
+
+    def new_imports(self) -> PythonImports:
+        """Return an empty list of imports."""
+        return PythonImports()
+
+    def add_directive(self, imports: PythonImports, name: str, payload: str, lineno: int) -> None:
+        """Add the import that an ``import-object`` line asks for."""
+        parts = [part.strip() for part in payload.split(";")]
+        full_name, checking, alias = [*parts, "", ""][:3]
+        if not full_name:
+            raise ValueError(f"Invalid `{name}` directive at line {lineno}. Expected a name")
+        if alias == "_FFI_LOAD_LIB" or full_name.endswith("libinfo.load_lib_module"):
+            imports.has_lib_load = True
+        imports.items.append(ImportItem(full_name, checking.lower() == "true", alias or None))
+
+    def canonical_type_name(self, type_key: str) -> str:
+        """Return the module and name of a type's class."""
+        return ImportItem(type_key).full_name
+
+    def extra_export_names(self, imports: PythonImports) -> set[str]:
+        """Return ``LIB`` if the file loads a library."""
+        return {"LIB"} if imports.has_lib_load else set()
+
+    def is_builtin(self, type_key: str) -> bool:
+        """Return whether the package itself has the class."""
+        return type_key in stub_consts.BUILTIN_TYPE_KEYS
+
+    def check_view(self, code_blocks: list[CodeBlock]) -> Any:
+        """Return all lines: any change counts."""
+        return tuple(line for block in code_blocks for line in block.lines)
+
+    def generate_global_funcs_block(
+        self,
+        code: CodeBlock,
+        global_funcs: list[FuncInfo],
+        ty_map: dict[str, str],
+        imports: PythonImports,
+        opt: Options,
+    ) -> None:
+        """Write functions."""
+        codegen.generate_python_global_funcs(code, global_funcs, ty_map, imports.items, opt)
+
+    def generate_object_block(
+        self,
+        code: CodeBlock,
+        ty_map: dict[str, str],
+        imports: PythonImports,
+        opt: Options,
+        obj_info: ObjectInfo,
+        declared: Mapping[str, Path] | None = None,
+    ) -> None:
+        """Write fields and methods of a class."""
+        codegen.generate_python_object(code, ty_map, imports.items, opt, obj_info)
+
+    def generate_import_section_block(
+        self, code: CodeBlock, imports: PythonImports, opt: Options, defined_types: set[str]
+    ) -> None:
+        """Write the imports, without those of what the file defines."""
+        items = [item for item in imports.items if item.full_name not in defined_types]
+        codegen.generate_python_import_section(code, items, opt)
+
+    def generate_all_block(self, code: CodeBlock, names: set[str], opt: Options) -> None:
+        """Write the list of exported names."""
+        codegen.generate_python_all(code, names, opt)
+
+    def generate_export_block(self, code: CodeBlock) -> None:
+        """Export what another module exports."""
+        codegen.generate_python_export(code)
+
+    def generate_helpers_block(self, code: CodeBlock, opt: Options) -> None:
+        """Do nothing: Python needs no helpers."""
+
+    def api_filename(self) -> str:
+        """Return the name of the file for functions and classes."""
+        return "_ffi_api.py"
+
+    def init_filename(self) -> str:
+        """Return the name of the file of a package."""
+        return "__init__.py"
+
+    def generate_api_file(
+        self,
+        code_blocks: list[CodeBlock],
+        ty_map: dict[str, str],
+        module_name: str,
+        object_infos: list[ObjectInfo],
+        init_cfg: InitConfig,
+        is_root: bool,
+    ) -> str:
+        """Return what a file with these blocks lacks."""
+        return codegen.generate_python_ffi_api(
+            code_blocks, ty_map, module_name, object_infos, init_cfg, is_root, self.syntax
+        )
+
+    def generate_init_file(
+        self, code_blocks: list[CodeBlock], module_name: str, submodule: str
+    ) -> str:
+        """Return what a file with these blocks lacks."""
+        return codegen.generate_python_init(code_blocks, module_name, submodule, self.syntax)
+
+    def finalize_init(self, init_path: Path, generated_prefixes: set[str]) -> None:
+        """Do nothing: Python finds packages by their folders."""

@@ -1,0 +1,663 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tvm-ffi-stubgen`: markers, signatures, files and exit states of the Python target."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tvm_ffi.testing
+from tvm_ffi import core, method
+from tvm_ffi.core import MISSING, TypeSchema
+from tvm_ffi.dataclasses import py_class
+from tvm_ffi.stub import cli, consts, file_utils, lib_state
+from tvm_ffi.stub.consts import PYTHON_SYNTAX as SYNTAX
+from tvm_ffi.stub.consts import RUST_SYNTAX
+from tvm_ffi.stub.file_utils import CodeBlock, FileInfo, collect_files
+from tvm_ffi.stub.generator import generator_names, get_generator
+from tvm_ffi.stub.python_generator import PythonGenerator
+from tvm_ffi.stub.python_generator import codegen as gen
+from tvm_ffi.stub.python_generator import consts as python_consts
+from tvm_ffi.stub.python_generator.utils import ImportItem
+from tvm_ffi.stub.utils import (
+    FuncInfo,
+    InitConfig,
+    InitFieldInfo,
+    NamedTypeSchema,
+    ObjectInfo,
+    Options,
+)
+
+MARK = "# tvm-ffi-stubgen"
+OPTIONS = Options()
+INT, STR, ANY = TypeSchema("int"), TypeSchema("str"), TypeSchema("Any")
+
+
+def function(name: str, *types: TypeSchema, is_member: bool = False) -> FuncInfo:
+    return FuncInfo.from_schema(name, TypeSchema("Callable", types), is_member=is_member)
+
+
+def block(text: str, syntax: Any = SYNTAX) -> CodeBlock:
+    """Return the block between a begin marker with this text and its end."""
+    begin = f"{syntax.begin} {text.strip()}"
+    code = CodeBlock.from_begin_line(1, begin, syntax)
+    indent = text[: len(text) - len(text.lstrip())]
+    code.lines = [indent + begin, indent + syntax.end]
+    return code
+
+
+def body(code: CodeBlock) -> list[str]:
+    return code.lines[1:-1]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+    monkeypatch.setattr(sys, "argv", ["tvm-ffi-stubgen", *map(str, arguments)])
+    return cli.__main__()
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+# ---- markers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "param"),
+    [
+        ("(begin): global/a.b", "global", ("a.b", "")),
+        ("(begin): global/a.b@my.mod", "global", ("a.b", "my.mod")),
+        ("(begin): object/a.B", "object", "a.B"),
+        ("(begin): export/_ffi_api", "export", "_ffi_api"),
+        ("(begin): import-section", "import-section", ""),
+        ("(begin): __all__", "__all__", ""),
+        ("(ty-map): a.B -> c.D", "directive", ("ty-map", "a.B -> c.D")),
+        ("(import-object): a.b;False;c", "directive", ("import-object", "a.b;False;c")),
+        ("(anything-else):", "directive", ("anything-else", "")),
+    ],
+)
+def test_marker_lines(text: str, kind: Any, param: Any) -> None:
+    code = CodeBlock.from_begin_line(7, MARK + text, SYNTAX)
+    assert (code.kind, code.param, code.lineno_start, code.lines) == (kind, param, 7, [])
+    assert code.lineno_end == (7 if kind == "directive" else None) and code.indent == 0
+
+
+def test_names_of_markers() -> None:
+    assert SYNTAX.prefix == f"{MARK}(" and SYNTAX.end == f"{MARK}(end)"
+    assert SYNTAX.begin == f"{MARK}(begin):" and SYNTAX.ty_map == f"{MARK}(ty-map):"
+    assert SYNTAX.import_object == f"{MARK}(import-object):"
+    assert SYNTAX.skip_file == f"{MARK}(skip-file)"
+    assert RUST_SYNTAX.directive("x") == "// tvm-ffi-stubgen(x):"
+    assert file_utils.syntax_for(Path("a.RS")) is RUST_SYNTAX
+    assert file_utils.syntax_for(Path("a.txt")) is SYNTAX
+    assert consts.PIPELINE_DIRECTIVE_KINDS == {"ty-map", "prefix", "skip"}
+    with pytest.raises(AssertionError):
+        CodeBlock("ty-map", "", 1, 1, [])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["(begin): __all__", "(begin): __all__"], "Nested stub not permitted at line 2"),
+        (["(end)"], r"Unmatched `# tvm-ffi-stubgen\(end\)` found at line 1"),
+        (["(begin): __all__"], "Unclosed stub block at end of file"),
+        (["(begin): ty-map/a"], "Unknown stub type `ty-map/a` at line 1"),
+        (["(begin): object"], "Unknown stub type `object` at line 1"),
+        (["(bad name): x"], "Unknown stub type at line 1: # tvm-ffi-stubgen"),
+        (["(name"], "Unknown stub type at line 1: # tvm-ffi-stubgen"),
+    ],
+)
+def test_wrong_markers(lines: list[str], message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.py", *(MARK + line for line in lines))
+    with pytest.raises(ValueError, match=message):
+        FileInfo.from_file(path)
+
+
+def test_files_as_blocks(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.py",
+        "first",
+        f"  {MARK}(begin): object/a.B",
+        "  inside",
+        f"    {MARK}(custom): kept as it is ",
+        f"  {MARK}(end)",
+        "last",
+    )
+    info = FileInfo.from_file(path)
+    assert info is not None and info.path == path.resolve()
+    assert [(b.kind, b.lineno_start, b.lineno_end) for b in info.code_blocks] == [
+        *((None, 1, 1), ("directive", 4, 4), ("object", 2, 5), (None, 6, 6))
+    ]
+    assert info.code_blocks[1].lines == [f"    {MARK}(custom): kept as it is "]
+    assert info.code_blocks[2].indent == 2 and len(info.code_blocks[2].lines) == 3
+    assert info.update(verbose=False, dry_run=True)  # the directive stands before the block now
+    plain = write(tmp_path / "plain.py", "x = 1", "// tvm-ffi-stubgen(begin): object/a")
+    assert FileInfo.from_file(plain) is None
+    assert FileInfo.from_file(plain, include_empty=True) is not None
+    skipped = write(tmp_path / "skipped.py", f"{MARK}(skip-file)", f"{MARK}(end)")
+    assert FileInfo.from_file(skipped, include_empty=True) is None
+    rust = write(tmp_path / "a.rs", "// tvm-ffi-stubgen(prefix): a", f"{MARK}(end)")
+    info = FileInfo.from_file(rust)
+    assert info is not None and [b.kind for b in info.code_blocks] == ["directive", None]
+
+
+def test_files_are_found_by_extension(tmp_path: Path, capsys: Any) -> None:
+    for name in ("b.py", "a.PYI", "sub/c.py", "d.rs", "e.txt"):
+        write(tmp_path / name, f"{MARK}(prefix): x", "// tvm-ffi-stubgen(prefix): x")
+    (tmp_path / "link").symlink_to(tmp_path / "sub")
+    found = collect_files([tmp_path, tmp_path / "nothing"], {".py", ".pyi"})
+    assert [info.path.name for info in found] == ["a.PYI", "b.py", "c.py"]
+    assert [info.path.name for info in collect_files([tmp_path], {".rs"})] == ["d.rs"]
+    assert len(collect_files([tmp_path / "e.txt"], {".py"})) == 1  # named, so whatever it is
+    write(tmp_path / "b.py", f"{MARK}(end)")
+    assert len(collect_files([tmp_path / "b.py"], {".py"})) == 0
+    assert "[Error]\nTraceback" in capsys.readouterr().out
+
+
+# ---- signatures -----------------------------------------------------------------------------
+
+
+def shown(info: FuncInfo) -> str:
+    return gen.render_func_signature(info, lambda name: name, 0)
+
+
+def test_signatures() -> None:
+    float_ = TypeSchema("float")
+    assert shown(function("a.f", INT, STR, INT)) == "def f(_0: str, _1: int, /) -> int: ..."
+    assert (
+        shown(function("m", STR, INT, float_, is_member=True))
+        == "def m(self, _1: float, /) -> str: ..."
+    )
+    assert shown(function("m", STR, INT, is_member=True)) == "def m(self, /) -> str: ..."
+    calls: list[str] = []
+
+    def name_of(name: str) -> str:
+        calls.append(name)
+        return name
+
+    untyped = FuncInfo.from_schema("f", TypeSchema("Callable"))
+    text = gen.render_func_signature(untyped, name_of, 2)
+    assert text == "  def f(*args: Any) -> Any: ..." and calls == ["Any"]
+    with pytest.raises(ValueError, match="Expected Callable type schema, but got: int"):
+        shown(FuncInfo.from_schema("f", INT))
+    empty = TypeSchema.from_json_str('{"type":"ffi.Function","args":[{"type":"None"}]}')
+    assert shown(FuncInfo.from_schema("f", empty)) in (
+        "def f() -> None: ...",
+        "def f(*args: Any) -> None: ...",
+    )
+
+
+def test_fields_and_methods() -> None:
+    info = ObjectInfo(
+        fields=[NamedTypeSchema("a", INT), NamedTypeSchema("b", TypeSchema("Array", (STR,)))],
+        methods=[
+            function("__ffi_init__", ANY, INT, STR),
+            function("get", INT, ANY, is_member=True),
+            function("make", ANY, INT),
+            function("get", STR, ANY, INT, is_member=True),
+            function("make", ANY, STR),
+        ],
+    )
+    same = lambda name: name  # noqa: E731
+    assert gen.render_object_fields(info, same, 2) == ["  a: int", "  b: Array[str]"]
+    assert info.has_overloaded_methods()
+    assert gen.render_object_methods(info, same, 0) == [
+        "def __ffi_init__(self, _0: int, _1: str, /) -> None: ...",
+        "@overload",
+        "def get(self, /) -> int: ...",
+        "@overload",
+        "def get(self, _1: int, /) -> str: ...",
+        "@overload",
+        "@staticmethod",
+        "def make(_0: int, /) -> Any: ...",
+        "@overload",
+        "@staticmethod",
+        "def make(_0: str, /) -> Any: ...",
+    ]
+    assert gen.render_object_init(info, same, 0) == []
+    assert gen.render_object_ffi_init(info, same, 0) == []
+    untyped = ObjectInfo([], [FuncInfo.from_schema("__ffi_init__", TypeSchema("Callable"))])
+    assert gen.render_object_methods(untyped, same, 0) == [
+        "def __ffi_init__(self, *args: Any) -> None: ..."
+    ]
+
+
+def test_constructors() -> None:
+    def parameter(name: str, kw_only: bool, has_default: bool) -> InitFieldInfo:
+        schema = NamedTypeSchema(name, TypeSchema("List", (INT,)))
+        return InitFieldInfo(name, schema, kw_only, has_default)
+
+    info = ObjectInfo(
+        fields=[],
+        methods=[],
+        has_init=True,
+        init_fields=[
+            parameter("a", False, True),
+            parameter("b", False, False),
+            parameter("c", True, True),
+            parameter("d", True, False),
+        ],
+    )
+    names = {"List": "Out"}
+    inputs = {"List": "In"}
+    expected = "(self, b: In[int], a: In[int] = ..., *, d: In[int], c: In[int] = ...) -> None: ..."
+    maps = (lambda n: names.get(n, n)), 0, (lambda n: inputs.get(n, n))
+    assert gen.render_object_init(info, *maps) == [f"def __init__{expected}"]
+    assert gen.render_object_ffi_init(info, *maps) == [f"def __ffi_init__{expected}"]
+    empty = ObjectInfo([], [], has_init=True)
+    assert gen.render_object_init(empty, *maps) == ["def __init__(self) -> None: ..."]
+
+
+# ---- blocks ---------------------------------------------------------------------------------
+
+DEFAULTS = python_consts.TY_MAP_DEFAULTS
+
+
+def test_blocks_of_functions() -> None:
+    imports: list[ImportItem] = []
+    array = TypeSchema("List", (TypeSchema("Map", (STR, ANY)),))
+    code = block("  global/my.pkg")
+    gen.generate_python_global_funcs(code, [], DEFAULTS, imports, OPTIONS)
+    assert body(code) == [] and imports == []
+    gen.generate_python_global_funcs(
+        code, [function("my.pkg.f", array, array)], dict(DEFAULTS), imports, OPTIONS
+    )
+    assert body(code) == [
+        "  # fmt: off",
+        '  _FFI_INIT_FUNC("my.pkg", __name__)',
+        "  if TYPE_CHECKING:",
+        "      def f(_0: Sequence[Mapping[str, Any]], /)"
+        " -> MutableSequence[Mapping[str, Any]]: ...",
+        "  # fmt: on",
+    ]
+    assert imports[:2] == [
+        ImportItem("tvm_ffi.init_ffi_api", alias="_FFI_INIT_FUNC"),
+        ImportItem("typing.TYPE_CHECKING"),
+    ]
+    assert set(map(str, imports[2:])) == {
+        "from collections.abc import MutableSequence",
+        "from collections.abc import Sequence",
+        "from collections.abc import Mapping",
+        "from typing import Any",
+    }
+    assert all(item.type_checking_only for item in imports[2:])
+    imports.clear()
+    code = block("global/p@other.mod")
+    gen.generate_python_global_funcs(code, [function("p.f", INT, INT)], {}, imports, OPTIONS)
+    assert imports[0] == ImportItem("other.mod.init_ffi_api", alias="_FFI_INIT_FUNC")
+
+
+def test_names_of_types_that_a_function_hides() -> None:
+    imports: list[ImportItem] = []
+    code = block("global/p")
+    pair = TypeSchema("testing.TestIntPair")
+    funcs = [function("p.TestIntPair", pair, pair)]
+    gen.generate_python_global_funcs(code, funcs, {}, imports, OPTIONS)
+    assert "    def TestIntPair(_0: _TestIntPair, /) -> _TestIntPair: ..." in body(code)
+    hidden = ImportItem("testing.TestIntPair", type_checking_only=True, alias="_TestIntPair")
+    assert hidden in imports and hidden.mod == "tvm_ffi.testing"
+
+
+def test_what_parameters_accept() -> None:
+    def text(ty_map: dict[str, str]) -> str:
+        code = block("global/p")
+        types = [TypeSchema(name, args) for name, args in [("List", (INT,)), ("Dict", (INT, STR))]]
+        gen.generate_python_global_funcs(code, [function("p.f", INT, *types)], ty_map, [], OPTIONS)
+        return body(code)[3].strip()
+
+    wide = "def f(_0: Sequence[int], _1: Mapping[int, str], /) -> int: ..."
+    assert text(dict(DEFAULTS)) == wide and text({}) == wide
+    mine = text({**DEFAULTS, "List": "my.List"})
+    assert mine == "def f(_0: List[int], _1: Mapping[int, str], /) -> int: ..."
+
+
+def test_blocks_of_classes() -> None:
+    imports: list[ImportItem] = []
+    code = block("    object/a.B")
+    info = ObjectInfo([NamedTypeSchema("x", INT)], [])
+    gen.generate_python_object(code, {}, imports, OPTIONS, info)
+    assert body(code) == ["    # fmt: off", "    x: int", "    # fmt: on"] and imports == []
+    info.methods = [function("get", INT, ANY, is_member=True)] * 2
+    gen.generate_python_object(code, {}, imports, OPTIONS, info)
+    assert body(code)[2:5] == [
+        "    if TYPE_CHECKING:",
+        "        @overload",
+        "        def get(self, /) -> int: ...",
+    ]
+    assert imports == [
+        ImportItem("typing.TYPE_CHECKING"),
+        ImportItem("typing.overload", type_checking_only=True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("testing.A", "tvm_ffi.testing"),
+        ("testing.sub.A", "tvm_ffi.testing.sub"),
+        ("ffi.A", "tvm_ffi"),
+        ("ffi2.A", "ffi2"),
+        ("testingfoo.A", "testingfoo"),
+    ],
+)
+def test_modules_of_types(name: str, module: str) -> None:
+    item = ImportItem(name, alias="B")
+    assert item.mod == module and str(item) == f"from {module} import A as B"
+    assert item.full_name == f"{module}.A" and item.name_with_alias == "A as B"
+    assert {item: 1}[ImportItem(name, alias="B")] == 1
+    assert str(ImportItem("os")) == "import os"
+
+
+def test_import_sections() -> None:
+    code = block("import-section")
+    gen.generate_python_import_section(code, [], OPTIONS)
+    assert body(code) == []
+    items = [
+        ImportItem("b.y"),
+        ImportItem("a.z", alias="w"),
+        ImportItem("b.x"),
+        ImportItem("b.x"),
+        ImportItem("typing.Any", type_checking_only=True),
+    ]
+    gen.generate_python_import_section(code, items, Options(indent=2))
+    assert body(code) == [
+        "# fmt: off",
+        "# isort: off",
+        "from __future__ import annotations",
+        "from a import z as w",
+        "from b import x, y",
+        "from typing import TYPE_CHECKING",
+        "if TYPE_CHECKING:",
+        "  from typing import Any",
+        "# isort: on",
+        "# fmt: on",
+    ]
+
+
+def test_lists_of_names_and_exports() -> None:
+    code = block("  __all__")
+    gen.generate_python_all(code, set(), OPTIONS)
+    assert body(code) == []
+    gen.generate_python_all(code, {"p.f", "LIB", "p.Bee", "Aye", "_g", "P_q"}, OPTIONS)
+    names = [line.strip()[1:-2] for line in body(code)]
+    assert names == ["LIB", "Aye", "Bee", "P_q", "_g", "f"] and body(code)[0] == '  "LIB",'
+    code = block("export/api")
+    gen.generate_python_export(code)
+    assert body(code)[2:7] == [
+        "from .api import *  # noqa: F403",
+        "from .api import __all__ as api__all__",
+        'if "__all__" not in globals():',
+        "    __all__ = []",
+        "__all__.extend(api__all__)",
+    ]
+    assert gen.generate_python_init([code], "p", "api", SYNTAX) == ""
+    text = gen.generate_python_init([], "p", "api", SYNTAX)
+    assert text == f'"""Package p."""\n\n{MARK}(begin): export/api\n{MARK}(end)\n'
+
+
+def test_text_of_new_files() -> None:
+    config = InitConfig("my-pkg", "my_lib", "p.")
+    text = gen.generate_python_ffi_api([], {}, "p.sub", [], config, False, SYNTAX)
+    assert text.startswith('"""FFI API bindings for p.sub."""\n') and "LIB" not in text
+    infos = [
+        ObjectInfo([], [], "p.A", "ffi.Object"),
+        ObjectInfo([], [], "p.B", "p.A"),
+        ObjectInfo([], [], "p.C", "other.D"),
+    ]
+    text = gen.generate_python_ffi_api([], {"other.D": "x.y.D"}, "p", infos, config, True, SYNTAX)
+    assert 'LIB = _FFI_LOAD_LIB("my-pkg", "my_lib")' in text
+    assert f"{MARK}(import-object): ffi.Object;False;_ffi_Object\n@_FFI_REG_OBJ" in text
+    assert "class B(A):" in text and "class C(_x_y_D):" in text
+    assert f"{MARK}(import-object): x.y.D;False;_x_y_D" in text
+
+
+# ---- the registry ---------------------------------------------------------------------------
+
+
+def test_what_the_registry_says() -> None:
+    base, derived, last = (
+        lib_state.object_info_from_type_key(f"testing.TestCxxClass{name}")
+        for name in ("Base", "Derived", "DerivedDerived")
+    )
+    assert [info.total_size for info in (base, derived, last)] == [40, 56, 80]
+    assert [(f.name, f.offset, f.size) for f in base.fields] == [("v_i64", 24, 8), ("v_i32", 32, 4)]
+    assert last.ancestors == ["ffi.Object", base.type_key, derived.type_key]
+    assert [f.schema.offset for f in last.init_fields] == [24, 32, 40, 48, 56, 72]
+    assert last.has_init and last.parent_type_key == derived.type_key
+    assert lib_state.object_info_from_type_key("ffi.Function").total_size is None
+    assert lib_state.object_info_from_type_key("ffi.Object").total_size == 24
+    ordered = lib_state.toposort_objects([str(last.type_key), str(base.type_key), "ffi.Object"])
+    assert [info.type_key for info in ordered] == ["ffi.Object", base.type_key, last.type_key]
+    keys = lib_state.collect_type_keys()
+    assert keys["testing"] == sorted(keys["testing"]) and "testing.TestIntPair" in keys["testing"]
+    with pytest.raises(Exception, match=r"nothing\.There"):
+        lib_state.object_info_from_type_key("nothing.There")
+
+
+def test_schemas_with_a_name() -> None:
+    schema = NamedTypeSchema("x", TypeSchema("Array", (INT,)))
+    assert schema.name == "x" and repr(schema) == "Array[int]" and schema.default is MISSING
+    assert schema.size is None and not schema.frozen
+    field = core._lookup_or_register_type_info_from_type_key("testing.TestCxxClassBase").fields[0]
+    assert NamedTypeSchema.from_type_field(field).offset == 24
+
+
+def test_methods_of_python_classes() -> None:
+    @py_class("test_stub.WithMethod")
+    class WithMethod(core.Object):
+        x: int
+
+        @method
+        def add(self, y: int) -> int:
+            return self.x + y
+
+    info = ObjectInfo.from_type_info(WithMethod.__tvm_ffi_type_info__)  # type: ignore[attr-defined]
+    lines = gen.render_object_methods(info, lambda name: name, 0)
+    assert "def add(self, _1: int, /) -> int: ..." in lines
+
+
+def test_generators() -> None:
+    assert generator_names() == ["python", "rust"]
+    assert isinstance(get_generator("python"), PythonGenerator)
+    message = "Unknown stubgen generator: 'c'. Known generators: python, rust"
+    with pytest.raises(ValueError, match=message):
+        get_generator("c")
+
+
+# ---- the command ----------------------------------------------------------------------------
+
+INIT = ("--init-pypkg", "p", "--init-lib", "l", "--init-prefix")
+
+
+def test_a_new_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, tmp_path, *INIT, "testing.", "--dry-run") == 0
+    assert list(tmp_path.iterdir()) == []
+    assert run(monkeypatch, tmp_path, *INIT, "testing.") == 0
+    api = (tmp_path / "testing" / "_ffi_api.py").read_text()
+    package = (tmp_path / "testing" / "__init__.py").read_text()
+    compile(api, "api", "exec")
+    assert "    def add_one(_0: int, /) -> int: ..." in api
+    assert "class TestIntPair(_ffi_Object):" in api and '    "LIB",' in api
+    assert "        def sum(self, /) -> int: ..." in api
+    assert package.startswith('"""Package testing."""') and "from ._ffi_api import *" in package
+    capsys.readouterr()
+    assert run(monkeypatch, tmp_path, *INIT, "testing.", "--verbose") == 0
+    out = capsys.readouterr().out  # other tests register classes under the prefix, too
+    assert out.count("-----> Unchanged") == out.count("[File]") >= 2
+    assert (tmp_path / "testing" / "_ffi_api.py").read_text() == api
+    assert run(monkeypatch, tmp_path, "--check") == 0
+
+
+def test_check_finds_what_is_out_of_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "a.py", f"{MARK}(begin): object/testing.TestIntPair", f"{MARK}(end)")
+    before = path.read_text()
+    assert run(monkeypatch, tmp_path, "--check") == 1
+    assert f"[Stale] {path}" in capsys.readouterr().out and path.read_text() == before
+    assert run(monkeypatch, tmp_path, "--verbose") == 0
+    assert f"{consts.TERM_GREEN}+a: int{consts.TERM_RESET}" in capsys.readouterr().out
+    assert run(monkeypatch, tmp_path, "--check") == 0
+
+
+def test_a_file_that_fails_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = f"{MARK}(begin): object/testing.TestIntPair", "old", f"{MARK}(end)"
+    write(tmp_path / "a.py", f"{MARK}(unknown): x")
+    write(tmp_path / "b.py", f"{MARK}(ty-map): only one")
+    write(tmp_path / "c.py", *good, f"{MARK}(begin): object/not.There", "kept", f"{MARK}(end)")
+    write(tmp_path / "d.py", *good)
+    assert run(monkeypatch, tmp_path) == 2
+    out = capsys.readouterr().out
+    assert "Unknown directive `unknown` at line 1" in out
+    assert "Invalid ty_map format at line 1. Example: `A.B -> C.D`" in out
+    message = "`object/not.There` (line 4): the type is no longer registered; delete the block"
+    assert message in out and out.count("[Failed] File") == 3
+    for name in ("c.py", "d.py"):
+        assert "a: int" in (tmp_path / name).read_text()
+    assert "kept" in (tmp_path / "c.py").read_text()
+    assert run(monkeypatch, tmp_path, "--check") == 2
+    write(tmp_path / "e.py", f"{MARK}(end)")
+    assert run(monkeypatch, tmp_path / "e.py") == 2
+
+
+def test_functions_that_are_gone_leave_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.py", f"{MARK}(begin): global/gone", "old", f"{MARK}(end)")
+    assert run(monkeypatch, path) == 0
+    assert "old" not in path.read_text()
+
+
+def test_all_types_of_a_prefix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(
+        tmp_path / "a.py",
+        f"{MARK}(prefix): testing.",
+        f"{MARK}(skip): testing.TestCompare",
+        "",
+        f"{MARK}(begin): object/testing.Gone",
+        f"{MARK}(end)",
+    )
+    write(tmp_path / "b.py", f"{MARK}(prefix): testing")
+    write(tmp_path / "c.py", f"{MARK}(prefix): a", f"{MARK}(prefix): b")
+    write(tmp_path / "d.py", f"{MARK}(prefix): no.such")
+    assert run(monkeypatch, tmp_path) == 2
+    out, text = capsys.readouterr().out, path.read_text()
+    assert "`object/testing.Gone` (line 4): the type is no longer registered" in out
+    assert f"prefix `testing` is already declared by {path}" in out
+    assert "more than one `prefix` directive (line 2)" in out
+    assert "[Skipped] No registered object under prefix `no.such`" in out
+    assert text.startswith(f"{MARK}(prefix): testing.\n\n{MARK}(begin): import-section")
+    assert "object/testing.TestIntPair" in text and "object/testing.TestCompare\n" not in text
+    assert text.index("/testing.TestCxxClassBase") < text.index("/testing.TestCxxClassDerived\n")
+    assert run(monkeypatch, path, "--check") == 0
+
+
+def test_directives_reach_their_generator(tmp_path: Path) -> None:
+    class Mine(PythonGenerator):
+        directive_kinds = frozenset({"mine"})
+        seen: list[Any] = []  # noqa: RUF012
+
+        def add_directive(self, imports: Any, name: str, payload: str, lineno: int) -> None:
+            self.seen.append((name, payload, lineno))
+
+    path = write(tmp_path / "a.py", f"{MARK}(mine): a b")
+    info = FileInfo.from_file(path)
+    assert info is not None and not cli._stage_3(info, OPTIONS, {}, {}, Mine())
+    assert Mine.seen == [("mine", "a b", 1)]
+    path = write(
+        tmp_path / "b.py",
+        f"{MARK}(import-object): tvm_ffi.libinfo.load_lib_module;False;_FFI_LOAD_LIB",
+        f"{MARK}(begin): __all__",
+        f"{MARK}(end)",
+    )
+    info = FileInfo.from_file(path)
+    assert info is not None
+    assert cli._stage_3(info, OPTIONS, {}, {}, get_generator("python"))
+    assert '"LIB",' in path.read_text()
+
+
+def test_stage_2_takes_the_prefix_and_what_is_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    types: dict[str, list[str]] = {"p": [], "pq": ["pq.A"], "p.r": ["p.r.B"]}
+    monkeypatch.setattr(cli, "collect_type_keys", lambda: types)
+    monkeypatch.setattr(
+        cli, "toposort_objects", lambda keys: [ObjectInfo([], [], k, "ffi.Object") for k in keys]
+    )
+    functions = {"p": [function("p.f", INT)]}
+    files: list[FileInfo] = []
+    config = InitConfig("pkg", "lib", "p.")
+    generator = get_generator("python")
+    assert cli._stage_2(files, {}, config, tmp_path, functions, generator) == {"p", "p.r"}
+    assert "LIB = " in (tmp_path / "p" / "_ffi_api.py").read_text()
+    sub = (tmp_path / "p" / "r" / "_ffi_api.py").read_text()
+    assert "class B(" in sub and "LIB = " not in sub
+    assert not (tmp_path / "pq").exists() and len(files) == 4
+    assert cli._stage_2(files, {}, config, tmp_path, functions, generator) == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ([], 1, "usage: tvm-ffi-stubgen"),
+        (["--init-lib", "x", "a"], 2, "--init-prefix must be provided together"),
+        (["--check", *INIT, "x", "a"], 2, "--check cannot be combined with --init-* flags"),
+        (["--target", "c", "a"], 2, "invalid choice: 'c'"),
+    ],
+)
+def test_wrong_command_lines(
+    arguments: list[str],
+    status: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, *arguments)
+    captured = capsys.readouterr()
+    assert ended.value.code == status and message in captured.out + captured.err
+
+
+def test_modules_and_libraries_are_loaded_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tvm_ffi import libinfo
+
+    write(tmp_path / "my_stub_module.py", "LOADED = True")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    library = libinfo._find_library_by_basename("apache-tvm-ffi", "tvm_ffi_testing")
+    path = write(tmp_path / "a.py", f"{MARK}(prefix): no.such")
+    assert run(monkeypatch, path, "--imports", " my_stub_module ;", "--dlls", f"{library};") == 0
+    assert sys.modules["my_stub_module"].LOADED
+    with pytest.raises(ModuleNotFoundError):
+        run(monkeypatch, path, "--imports", "no_such_module")
+    with pytest.raises(OSError, match="no_such_library"):
+        run(monkeypatch, path, "--dlls", "no_such_library.so")
+
+
+def test_our_own_stub_has_every_class_and_function_of_the_extension() -> None:
+    import ast
+
+    tree = ast.parse((Path(tvm_ffi.__file__).parent / "core.pyi").read_text())
+    named: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            named.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            named.add(node.target.id)
+        elif isinstance(node, ast.Assign):
+            named |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, (ast.ImportFrom, ast.Import)):
+            named |= {alias.asname or alias.name for alias in node.names}
+    missing = {name for name in dir(core) if not name.startswith("_")} - named
+    assert missing == set()
