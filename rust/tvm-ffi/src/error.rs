@@ -221,3 +221,9 @@ impl Debug for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}

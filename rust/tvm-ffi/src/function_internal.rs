@@ -32,6 +32,13 @@ impl<T: AnyCompatible> FromPackedArg for T {
     }
 }
 
+impl FromPackedArg for Any {
+    #[inline]
+    fn from_packed_arg(_: usize, view: AnyView<'_>) -> Result<Self> {
+        Ok(Any::from(view))
+    }
+}
+
 impl<T: ObjectRefCore + AnyCompatible> FromPackedArg for RValueRef<T> {
     fn from_packed_arg(index: usize, view: AnyView<'_>) -> Result<Self> {
         RValueRef::from_view(view, &format!("Argument #{index}: "))

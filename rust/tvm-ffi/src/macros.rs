@@ -281,7 +281,9 @@ macro_rules! tvm_ffi_dll_export_typed_func {
 macro_rules! into_typed_fn {
     ($f:expr, $trait:ident() -> $ret:ty) => {{
         let func = $f;
-        move || -> $ret { Ok(func.call_tuple_with_len::<0, _>(())?.try_into()?) }
+        #[allow(clippy::needless_question_mark)]
+        let call = move || -> $ret { Ok(func.call_tuple_with_len::<0, _>(())?.try_into()?) };
+        call
     }};
     ($f:expr, $trait:ident($t0:ty $(,)?) -> $ret:ty) => {
         $crate::__typed_fn!($f, $ret, 1, a0: $t0)
@@ -316,9 +318,11 @@ macro_rules! into_typed_fn {
 macro_rules! __typed_fn {
     ($f:expr, $ret:ty, $len:literal, $($arg:ident: $ty:ty),+) => {{
         let func = $f;
-        move |$($arg: $ty),+| -> $ret {
+        #[allow(clippy::needless_question_mark)]
+        let call = move |$($arg: $ty),+| -> $ret {
             let held = ($($crate::function_internal::IntoArgHolder::into_arg_holder($arg),)+);
             Ok(func.call_tuple_with_len::<$len, _>(held)?.try_into()?)
-        }
+        };
+        call
     }};
 }

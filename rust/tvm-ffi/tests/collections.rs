@@ -87,7 +87,7 @@ fn tensors() {
     assert!(
         view.is_contiguous()
             && view.numel() == 6
-            && view.data_ptr() as *const _ == tensor.data_ptr()
+            && std::ptr::eq(view.data_ptr(), tensor.data_ptr())
     );
     assert!(AnyView::from(&tensor).try_as::<TensorView>().is_none());
     assert!(AnyView::from(&view).try_as::<TensorView>().is_some());

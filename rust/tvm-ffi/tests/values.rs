@@ -2,8 +2,9 @@
 //! Values: `Any`, strings, integers, optional fields, data types.
 use tvm_ffi::*;
 
-fn round_trip<T: AnyCompatible + Clone + PartialEq + std::fmt::Debug>(value: T, index: i32)
+fn round_trip<T>(value: T, index: i32)
 where
+    T: AnyCompatible + Clone + PartialEq + std::fmt::Debug,
     T: TryFrom<Any, Error = Error> + for<'a> TryFrom<AnyView<'a>, Error = Error>,
 {
     let any = Any::from(value.clone());
