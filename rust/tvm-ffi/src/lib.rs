@@ -52,6 +52,12 @@ pub use error::{
     OVERFLOW_ERROR, RUNTIME_ERROR, TYPE_ERROR, VALUE_ERROR, ZERO_DIVISION_ERROR,
 };
 pub use extra::module::Module;
+pub use extra::structural_visit::{
+    structural_visit, structural_walk, ContextPolicy, DefRegionKind, DefaultContextPolicy,
+    IntoVisitor, IntoWalkResult, IntoWalker, StructuralVisitor, VisitCallbacks, VisitChainLink,
+    VisitContext, VisitInterrupt, WalkChainLink, WalkDispatch, WalkOrder, WalkResult,
+    WalkWithContextPolicy,
+};
 pub use extra::unchanged::{Unchanged, UnchangedOr};
 pub use extra::StructuralView;
 pub use function::Function;

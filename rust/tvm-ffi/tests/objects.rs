@@ -292,6 +292,7 @@ fn classes() {
 }
 
 #[test]
+#[allow(clippy::needless_return)]
 fn match_by_type() {
     use classes::*;
     fn name(value: &Any) -> std::string::String {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modules, and walks over the structure of values.
+pub mod dispatch;
+mod error_path;
 pub mod module;
+pub mod structural_visit;
 pub mod unchanged;
 
 use crate::any::{Any, AnyView};
@@ -15,7 +18,6 @@ pub struct StructuralView(TVMFFIAny);
 impl StructuralView {
     /// # Safety
     /// The value outlives the borrow.
-    #[allow(dead_code)]
     pub(crate) unsafe fn from_raw(data: &TVMFFIAny) -> &Self {
         &*(data as *const TVMFFIAny as *const Self)
     }
