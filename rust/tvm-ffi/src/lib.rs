@@ -52,6 +52,12 @@ pub use error::{
     OVERFLOW_ERROR, RUNTIME_ERROR, TYPE_ERROR, VALUE_ERROR, ZERO_DIVISION_ERROR,
 };
 pub use extra::module::Module;
+pub use extra::structural_mutate::{
+    structural_map, structural_mutate, DefaultMutContextPolicy, InplaceMode, InplaceValue,
+    IntoMapper, IntoMutator, MapChainLink, MapDispatch, MapWithContextPolicy, MutContextPolicy,
+    MutateCallbacks, MutateChainLink, MutateContext, MutateDispatch, MutateValue, Mutator,
+    StructuralMutator, StructuralVarRemap,
+};
 pub use extra::structural_visit::{
     structural_visit, structural_walk, ContextPolicy, DefRegionKind, DefaultContextPolicy,
     IntoVisitor, IntoWalkResult, IntoWalker, StructuralVisitor, VisitCallbacks, VisitChainLink,

@@ -3,6 +3,7 @@
 pub mod dispatch;
 mod error_path;
 pub mod module;
+pub mod structural_mutate;
 pub mod structural_visit;
 pub mod unchanged;
 
@@ -10,6 +11,7 @@ use crate::any::{Any, AnyView};
 use crate::object::{is_instance_of, ObjectCore, TypeIndex};
 use crate::type_traits::AnyCompatible;
 use tvm_ffi_sys::TVMFFIAny;
+use unchanged::{Unchanged, UnchangedOr};
 
 /// A value that a walk shows, borrowed.
 #[repr(transparent)]

@@ -198,7 +198,7 @@ unsafe impl ObjectCore for VisitorObj {
 }
 
 /// The index of a type of the runtime.
-fn runtime_type_index(cell: &OnceLock<i32>, key: &str) -> i32 {
+pub(super) fn runtime_type_index(cell: &OnceLock<i32>, key: &str) -> i32 {
     *cell.get_or_init(|| {
         let mut index = 0;
         // SAFETY: both pointers are valid during the call.
@@ -223,12 +223,12 @@ fn runtime_error(message: &str) -> Error {
 }
 
 /// Sets a cell, and sets it back when dropped.
-struct Restore<'a, T: Copy> {
+pub(super) struct Restore<'a, T: Copy> {
     cell: &'a Cell<T>,
     old: T,
 }
 impl<'a, T: Copy> Restore<'a, T> {
-    fn set(cell: &'a Cell<T>, new: T) -> Self {
+    pub(super) fn set(cell: &'a Cell<T>, new: T) -> Self {
         Self { cell, old: cell.replace(new) }
     }
 }
