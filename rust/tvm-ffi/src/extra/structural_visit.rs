@@ -817,8 +817,8 @@ impl<W: WalkDispatch, P: ContextPolicy<W>> IntoWalker<ByPolicyWalk>
         self
     }
 }
-impl<'a, W: WalkDispatch, P: ContextPolicy<W>> IntoWalker<ByPolicyWalk>
-    for &'a mut WalkWithContextPolicy<W, P>
+impl<W: WalkDispatch, P: ContextPolicy<W>> IntoWalker<ByPolicyWalk>
+    for &mut WalkWithContextPolicy<W, P>
 {
     type Walker = Self;
     fn into_walker(self) -> Self {
