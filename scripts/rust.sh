@@ -57,7 +57,8 @@ asan() {
     echo "no nightly toolchain: not run under ASan"
     return 0
   fi
-  RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$ROOT/rust/target/asan \
+  # Running out of memory is tested.
+  ASAN_OPTIONS=allocator_may_return_null=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$ROOT/rust/target/asan \
     cargo_test rust-asan +nightly test --tests --target "$(rustc -vV | sed -n 's/^host: //p')"
 }
 
