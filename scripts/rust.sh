@@ -4,7 +4,8 @@
 # Checks of the Rust crates against the libraries of build/release (or of TETHER_PACKAGE).
 #
 #   scripts/rust.sh quick    formatting, clippy, unit and integration tests, a Rust library in Python
-#   scripts/rust.sh rest     examples in the documentation, the documentation itself, ASan, Miri
+#   scripts/rust.sh rest     examples in the documentation, the documentation itself, a library of the
+#                            released crates in Python, ASan, Miri
 source "$(dirname "$0")/common.sh"
 
 package=${TETHER_PACKAGE:-build/release/package}
@@ -74,6 +75,8 @@ case $1 in
   rest)
     cargo_test rust-doctests test --doc
     RUSTDOCFLAGS='-D warnings' in_crates cargo doc --quiet --no-deps
+    TIED_CRATE=reference PYTHONPATH=$package "$PYTHON" -m pytest -q -p no:cacheprovider tests/rust \
+      --junitxml="$REPORTS/rust-reference.xml"
     asan
     miri
     ;;

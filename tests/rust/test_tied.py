@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promises of docs/tying.md on a class written in Rust."""
+"""The promises of docs/tying.md on a class written in Rust.
+
+With TIED_CRATE=reference the same library is compiled with the released crates: its objects come
+from Rust's allocator, and are adopted.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +21,27 @@ import pytest
 import tvm_ffi
 
 ROOT = Path(__file__).parents[2]
+CRATE = os.environ.get("TIED_CRATE", "tied")
 
 if shutil.which("cargo") is None:
     pytest.skip("no cargo: the Rust library cannot be built", allow_module_level=True)
 
 
 @pytest.fixture(scope="session")
-def library_path() -> Path:
-    crate = Path(__file__).parent / "tied"
-    target = ROOT / "rust" / "target"
+def library_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    crate = Path(__file__).parent / CRATE
+    target = ROOT / "rust" / "target" / ("" if CRATE == "tied" else CRATE)
     libraries = Path(tvm_ffi.__file__).parent / "lib"
+    # The released crates ask this command.
+    config = tmp_path_factory.mktemp("bin") / "tvm-ffi-config"
+    config.write_text(f"#!/bin/sh\necho '{libraries}'\n")
+    config.chmod(0o755)
     command = ["cargo", "build", "--quiet", "--manifest-path", str(crate / "Cargo.toml")]
     environment = {
         **os.environ,
         "CARGO_TARGET_DIR": str(target),
         "TVM_FFI_LIBDIR": str(libraries),
+        "PATH": f"{config.parent}{os.pathsep}{os.environ['PATH']}",
     }
     subprocess.run(command, check=True, env=environment)
     return target / "debug" / "libtied.so"
@@ -59,7 +69,7 @@ def test_a_function_of_rust(rust: Any) -> None:
         rust.fail("no good")
     with pytest.raises(Exception, match="panicked: from Rust"):
         rust.explode()
-    with pytest.raises(TypeError, match=r"Argument #0: Cannot convert from type `int` to `ffi.String`"):
+    with pytest.raises(TypeError, match=r"Argument #0: Cannot convert from type `int`"):
         rust.greet(1)
     assert rust.greet("again") == "hello, again"
 
@@ -69,8 +79,9 @@ def test_objects_of_rust_carry_the_header(rust: Any, node_class: Any) -> None:
     kept = [rust.make_node(i, None) for i in range(100)]
     after = tvm_ffi.tying.stats()
     assert len(kept) == 100
-    # Nothing is adopted: the allocator that Python registered made them.
-    assert after["adopted"] - before["adopted"] < 10
+    adopted = after["adopted"] - before["adopted"]
+    # Nothing is adopted where the allocator that Python registered made them.
+    assert adopted == (100 if CRATE == "reference" else 0)
 
 
 def test_p1_one_wrapper(rust: Any, node_class: Any) -> None:
@@ -188,7 +199,7 @@ def test_p8_threads(rust: Any, node_class: Any) -> None:
                 assert shared.next is child
                 assert rust.hold(shared)() is shared
                 rust.nodes(5)[3].value  # noqa: B018
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(4)]

@@ -35,7 +35,7 @@ fn next_of(node: Node) -> Result<Option<ObjectRef>> {
     Ok(node.next.clone())
 }
 
-/// A Rust closure that holds a value of Python.
+/// A Rust closure that holds an object of Python.
 fn hold(value: Any) -> Result<Function> {
     Ok(Function::from_typed(move || -> Result<Any> {
         Ok(value.clone())
