@@ -75,8 +75,8 @@ case $1 in
   rest)
     cargo_test rust-doctests test --doc
     RUSTDOCFLAGS='-D warnings' in_crates cargo doc --quiet --no-deps
-    TIED_CRATE=reference PYTHONPATH=$package "$PYTHON" -m pytest -q -p no:cacheprovider tests/rust \
-      --junitxml="$REPORTS/rust-reference.xml"
+    TETHER_RUST_REFERENCE=1 PYTHONPATH=$package "$PYTHON" -m pytest -q -p no:cacheprovider \
+      tests/rust/test_reference.py --junitxml="$REPORTS/rust-reference.xml"
     asan
     miri
     ;;

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promises of docs/tying.md on a class written in Rust.
-
-With TIED_CRATE=reference the same library is compiled with the released crates: its objects come
-from Rust's allocator, and are adopted.
-"""
+"""The promises of docs/tying.md on a class written in Rust."""
 
 from __future__ import annotations
 
 import gc
-import os
 import shutil
 import subprocess
 import sys
@@ -19,9 +14,7 @@ from typing import Any
 
 import pytest
 import tvm_ffi
-
-ROOT = Path(__file__).parents[2]
-CRATE = os.environ.get("TIED_CRATE", "tied")
+from crates import build_crate
 
 if shutil.which("cargo") is None:
     pytest.skip("no cargo: the Rust library cannot be built", allow_module_level=True)
@@ -29,22 +22,7 @@ if shutil.which("cargo") is None:
 
 @pytest.fixture(scope="session")
 def library_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    crate = Path(__file__).parent / CRATE
-    target = ROOT / "rust" / "target" / ("" if CRATE == "tied" else CRATE)
-    libraries = Path(tvm_ffi.__file__).parent / "lib"
-    # The released crates ask this command.
-    config = tmp_path_factory.mktemp("bin") / "tvm-ffi-config"
-    config.write_text(f"#!/bin/sh\necho '{libraries}'\n")
-    config.chmod(0o755)
-    command = ["cargo", "build", "--quiet", "--manifest-path", str(crate / "Cargo.toml")]
-    environment = {
-        **os.environ,
-        "CARGO_TARGET_DIR": str(target),
-        "TVM_FFI_LIBDIR": str(libraries),
-        "PATH": f"{config.parent}{os.pathsep}{os.environ['PATH']}",
-    }
-    subprocess.run(command, check=True, env=environment)
-    return target / "debug" / "libtied.so"
+    return build_crate("tied", tmp_path_factory.mktemp("bin"))
 
 
 @pytest.fixture(scope="session")
@@ -79,9 +57,8 @@ def test_objects_of_rust_carry_the_header(rust: Any, node_class: Any) -> None:
     kept = [rust.make_node(i, None) for i in range(100)]
     after = tvm_ffi.tying.stats()
     assert len(kept) == 100
-    adopted = after["adopted"] - before["adopted"]
-    # Nothing is adopted where the allocator that Python registered made them.
-    assert adopted == (100 if CRATE == "reference" else 0)
+    # Nothing is adopted: the allocator that Python registered made them.
+    assert after["adopted"] == before["adopted"]
 
 
 def test_p1_one_wrapper(rust: Any, node_class: Any) -> None:
