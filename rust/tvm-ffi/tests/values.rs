@@ -146,3 +146,12 @@ fn big_integers_keep_the_laws() {
         }
     }
 }
+
+#[test]
+fn types_are_inferred() {
+    let bytes: Bytes = [1, 2, 3].into();
+    assert_eq!(bytes, [1u8, 2, 3]);
+    assert!(Bytes::from(&[]).is_empty());
+    assert_eq!(Any::from(std::ptr::null_mut()).type_index(), 4);
+    assert_eq!(format!("{bytes} {bytes:?}"), "[1, 2, 3] ffi.Bytes { data: [1, 2, 3] }");
+}
