@@ -66,7 +66,7 @@ asan() {
 case $1 in
   quick)
     in_crates cargo fmt --check
-    cargo fmt --check --manifest-path tests/rust/tied/Cargo.toml
+    rustfmt --check --edition 2021 --config-path rust/rustfmt.toml tests/rust/*/src/*.rs bench/rust/src/*.rs
     in_crates cargo clippy --quiet --all-targets -- -D warnings
     cargo_test rust test --lib --tests
     PYTHONPATH=$package "$PYTHON" -m pytest -q -p no:cacheprovider tests/rust \

@@ -3,9 +3,7 @@
 use tvm_ffi::*;
 
 fn adder(y: i64) -> Result<Function> {
-    Ok(Function::from_typed(move |x: i64| -> Result<i64> {
-        Ok(x + y)
-    }))
+    Ok(Function::from_typed(move |x: i64| -> Result<i64> { Ok(x + y) }))
 }
 
 fn adders() -> Result<Array<Function>> {

@@ -37,9 +37,7 @@ fn next_of(node: Node) -> Result<Option<ObjectRef>> {
 
 /// A Rust closure that holds an object of Python.
 fn hold(value: Any) -> Result<Function> {
-    Ok(Function::from_typed(move || -> Result<Any> {
-        Ok(value.clone())
-    }))
+    Ok(Function::from_typed(move || -> Result<Any> { Ok(value.clone()) }))
 }
 
 /// Calls back into Python with an object of Rust.
@@ -65,10 +63,7 @@ fn churn(shared: Function, threads: i64, rounds: i64) -> Result<i64> {
     };
     Ok(std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|i| scope.spawn(move || sum(i))).collect();
-        handles
-            .into_iter()
-            .map(|handle| handle.join().unwrap_or(-1))
-            .sum()
+        handles.into_iter().map(|handle| handle.join().unwrap_or(-1)).sum()
     }))
 }
 
