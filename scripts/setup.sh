@@ -67,6 +67,11 @@ if [ "$purpose" = lint ] && ! command -v clang-tidy >/dev/null && command -v apt
   install_packages clang-tidy || echo "clang-tidy could not be installed: see the lines above"
 fi
 
+# Debian's is too old, and rustup installs per user: said, not done.
+if [ "$purpose" = test ] && ! command -v cargo >/dev/null; then
+  echo "no cargo: the Rust tests will be skipped; rustup (https://rustup.rs) installs it"
+fi
+
 cmake_version=$(cmake --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')
 [ "$(printf '%s\n' 3.25 "$cmake_version" | sort -V | head -n1)" = 3.25 ] ||
   die "cmake $cmake_version is too old, 3.25 is needed"

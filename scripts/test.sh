@@ -21,12 +21,14 @@ old_client       quick  build          a client compiled with released headers
 packaging        quick  build          exported symbols, install tree, packaging
 cpp              quick  build          C++ suite
 c                quick  build          C programs
+rust             quick  build          Rust crates, and a Rust library in Python
 model            quick  build          model of the tie, the quick rows
 lint             all    setup          formatting, types, static checks
 old_clients      all    build          clients of every release, plain and under valgrind
 prebuilt         all    build          prebuilt packages
 matrix           all    build          Python suite on every other interpreter
 soak             all    build          random programs
+rust_rest        all    build          Rust crates: documentation, ASan, Miri
 instructions     all    build          instruction counts
 model_rest       all    setup          model of the tie, the other rows
 fuzz             all    setup          fuzzing, a few seconds
@@ -65,6 +67,10 @@ prebuilt() {
   PYTHONPATH=build/release/package "$PYTHON" -m pytest -q tests/clients \
     --junitxml="$REPORTS/clients.xml"
 }
+
+rust() { scripts/rust.sh quick; }
+
+rust_rest() { scripts/rust.sh rest; }
 
 matrix() { scripts/python_matrix.sh; }
 

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Arrays that are not changed after they were made.
+use super::{container_handle, seq_elements, short_type_name};
+use crate::any::{Any, AnyView, TryFromTemp};
+use crate::derive::Object as DeriveObject;
+use crate::error::{Error, Result, INDEX_ERROR, TYPE_ERROR};
+use crate::object::{
+    ref_any, Object, ObjectArc, ObjectCoreWithExtraItems, ObjectRefCore, TypeIndex,
+};
+use crate::type_traits::{AnyCompatible, ContainerElement};
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use tvm_ffi_sys::*;
+
+/// The object behind an [`Array`].
+#[repr(C)]
+#[derive(DeriveObject)]
+#[type_key = "ffi.Array"]
+#[type_index(TypeIndex::kTVMFFIArray)]
+pub struct ArrayObj {
+    /// Header.
+    pub object: Object,
+    /// The elements.
+    pub data: *mut c_void,
+    /// Number of elements.
+    pub size: i64,
+    /// Number of elements that there is room for.
+    pub capacity: i64,
+    /// Frees `data`; None where the elements follow the object.
+    pub data_deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+// SAFETY: C++ may shrink an array in place, but never changes its capacity.
+unsafe impl ObjectCoreWithExtraItems for ArrayObj {
+    type ExtraItem = TVMFFIAny;
+    fn extra_items_count(this: &Self) -> usize {
+        this.capacity as usize
+    }
+}
+
+impl Drop for ArrayObj {
+    fn drop(&mut self) {
+        let data = self.data as *mut TVMFFIAny;
+        // SAFETY: the array owns `size` values, and the buffer if there is a deleter.
+        unsafe {
+            for i in 0..self.size {
+                drop(Any::from_raw_ffi_any(data.add(i as usize).read()));
+            }
+            if let Some(deleter) = self.data_deleter {
+                deleter(self.data);
+            }
+        }
+    }
+}
+
+/// An array of values of one type.
+///
+/// ```
+/// use tvm_ffi::Array;
+/// let array = Array::new(vec![1i64, 2, 3]);
+/// assert_eq!(array.len(), 3);
+/// assert_eq!(array.get(1).unwrap(), 2);
+/// assert_eq!(array.iter().sum::<i64>(), 6);
+/// ```
+#[repr(C)]
+pub struct Array<T: ContainerElement + Clone> {
+    data: ObjectArc<ArrayObj>,
+    _phantom: PhantomData<T>,
+}
+
+container_handle!(
+    Array<T>, ArrayObj, [T: ContainerElement + Clone], [T: ContainerElement + Clone], "Array<{}>"
+);
+
+impl<T: ContainerElement + Clone> Array<T> {
+    /// An array of the items.
+    pub fn new(items: Vec<T>) -> Self {
+        let mut data = ObjectArc::new_with_extra_items(ArrayObj {
+            object: Object::new(),
+            data: std::ptr::null_mut(),
+            size: 0,
+            capacity: items.len() as i64,
+            data_deleter: None,
+        });
+        // SAFETY: the block has room for the items; the size never counts what is not written yet.
+        unsafe {
+            let object = ObjectArc::as_raw_mut(&mut data);
+            let cells = object.add(1) as *mut TVMFFIAny;
+            (*object).data = cells as *mut c_void;
+            for (i, item) in items.into_iter().enumerate() {
+                cells.add(i).write(Any::into_raw_ffi_any(item.element_into_any()));
+                (*object).size = i as i64 + 1;
+            }
+        }
+        Self { data, _phantom: PhantomData }
+    }
+
+    fn elements(&self) -> &[TVMFFIAny] {
+        // SAFETY: self keeps the array alive.
+        unsafe { seq_elements(ObjectArc::as_raw(&self.data) as *const TVMFFIObject) }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.data.size as usize
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One element.
+    pub fn get(&self, index: usize) -> Result<T> {
+        let Some(cell) = self.elements().get(index) else {
+            crate::bail!(INDEX_ERROR, "Array get index out of bound");
+        };
+        // SAFETY: the array owns the value.
+        unsafe { T::element_read(cell) }.map_err(|()| {
+            let message = format!("Failed to cast element at {index} to {}", T::element_type_str());
+            Error::new(TYPE_ERROR, &message, "")
+        })
+    }
+
+    /// The elements in order; ends at one that is not a `T`.
+    pub fn iter(&self) -> ArrayIterator<'_, T> {
+        ArrayIterator { cells: self.elements().iter(), _phantom: PhantomData }
+    }
+
+    unsafe fn check_strict(data: &TVMFFIAny) -> bool {
+        data.type_index == TypeIndex::kTVMFFIArray as i32
+            && seq_elements(data.data_union.v_obj).iter().all(|cell| T::element_strict(cell))
+    }
+
+    unsafe fn convert(data: &TVMFFIAny) -> Result<Self, ()> {
+        if data.type_index != TypeIndex::kTVMFFIArray as i32
+            && data.type_index != TypeIndex::kTVMFFIList as i32
+        {
+            return Err(());
+        }
+        let cells = seq_elements(data.data_union.v_obj);
+        // Owned first: converting an element may run code that changes a list.
+        let owned: Vec<Any> = cells.iter().map(|cell| Any::copy_of_view(cell)).collect();
+        let items: Result<Vec<T>, ()> =
+            owned.iter().map(|any| T::element_read(any.raw())).collect();
+        Ok(Self::new(items?))
+    }
+}
+
+impl<T: ContainerElement + Clone> Default for Array<T> {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
+impl<T: ContainerElement + Clone> FromIterator<T> for Array<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(iter: I) -> Self {
+        Self::new(iter.into_iter().collect())
+    }
+}
+
+impl<T: ContainerElement + Clone> std::ops::Index<usize> for Array<T> {
+    type Output = AnyView<'static>;
+    fn index(&self, index: usize) -> &AnyView<'static> {
+        let cells = self.elements();
+        match cells.get(index) {
+            // SAFETY: a view has the layout of the cell. It is used through a borrow of the array.
+            Some(cell) => unsafe { &*(cell as *const TVMFFIAny as *const AnyView<'static>) },
+            None => {
+                panic!("Index out of bounds: the len is {} but the index is {index}", cells.len())
+            }
+        }
+    }
+}
+
+impl<T: ContainerElement + Clone> std::fmt::Debug for Array<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Array<{}>[{}]", short_type_name::<T>(), self.len())
+    }
+}
+
+/// The elements of an [`Array`].
+pub struct ArrayIterator<'a, T> {
+    cells: std::slice::Iter<'a, TVMFFIAny>,
+    _phantom: PhantomData<T>,
+}
+
+impl<T: ContainerElement> Iterator for ArrayIterator<'_, T> {
+    type Item = T;
+    fn next(&mut self) -> Option<T> {
+        // SAFETY: the array owns the value.
+        unsafe { T::element_read(self.cells.next()?).ok() }
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.cells.len()))
+    }
+}
+
+impl<'a, T: ContainerElement + Clone> IntoIterator for &'a Array<T> {
+    type Item = T;
+    type IntoIter = ArrayIterator<'a, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

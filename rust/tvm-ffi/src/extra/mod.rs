@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Modules, and walks over the structure of values.
+pub mod dispatch;
+mod error_path;
+pub mod module;
+pub mod structural_mutate;
+pub mod structural_visit;
+pub mod unchanged;
+
+use crate::any::{Any, AnyView};
+use crate::object::{is_instance_of, ObjectCore, TypeIndex};
+use crate::type_traits::AnyCompatible;
+use tvm_ffi_sys::TVMFFIAny;
+use unchanged::{Unchanged, UnchangedOr};
+
+/// A value that a walk shows, borrowed.
+#[repr(transparent)]
+pub struct StructuralView(TVMFFIAny);
+
+impl StructuralView {
+    /// # Safety
+    /// The value outlives the borrow.
+    pub(crate) unsafe fn from_raw(data: &TVMFFIAny) -> &Self {
+        &*(data as *const TVMFFIAny as *const Self)
+    }
+
+    /// What the value is.
+    pub fn type_index(&self) -> i32 {
+        self.0.type_index
+    }
+
+    /// The value, if it is an `R` without a conversion.
+    pub fn cast<R: AnyCompatible>(&self) -> Option<R> {
+        AnyView::from(self).try_as()
+    }
+
+    /// The object, if it is an `N`.
+    pub fn as_node<N: ObjectCore>(&self) -> Option<&N> {
+        let index = self.0.type_index;
+        if index < TypeIndex::kTVMFFIStaticObjectBegin as i32 || !is_instance_of::<N>(index) {
+            return None;
+        }
+        // SAFETY: the index says what the object is; it lives as long as the view.
+        Some(unsafe { &*(self.0.data_union.v_obj as *const N) })
+    }
+
+    /// An owned copy.
+    #[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
+    pub fn to_owned(&self) -> Any {
+        Any::from(AnyView::from(self))
+    }
+}
+
+impl<'a> From<&'a StructuralView> for AnyView<'a> {
+    fn from(value: &'a StructuralView) -> Self {
+        // SAFETY: the view has the lifetime of the value.
+        unsafe { AnyView::from_raw(value.0) }
+    }
+}
