@@ -22,7 +22,7 @@ def attribute(cls: Any, name: str) -> Any:
     return core._lookup_type_attr(cls.__tvm_ffi_type_info__.type_index, name)
 
 
-# ---- type attributes ------------------------------------------------------------------------------
+# ---- type attributes ----------------------------------------------------------------------------
 
 
 def test_more_names_become_type_attributes() -> None:
@@ -115,7 +115,7 @@ def test_lists_of_names_that_are_wrong(name: str, value: Any) -> None:
     py_class(key)(type("Good", (Object,), {"__annotations__": {"x": int}}))  # the key is free
 
 
-# ---- markers --------------------------------------------------------------------------------------
+# ---- markers ------------------------------------------------------------------------------------
 
 
 class Region:
@@ -126,7 +126,7 @@ def test_markers_are_no_fields() -> None:
     seen = []
 
     class Hooked(Object):
-        def resolved(info: Any, fields: list[Field]) -> None:  # type: ignore[misc]  # noqa: N805
+        def resolved(info: Any, fields: list[Field]) -> None:  # type: ignore[misc]
             seen.append(info._decorator_args["field_markers"])
 
         resolved.__ffi_on_fields_resolved__ = True  # type: ignore[attr-defined]
@@ -163,7 +163,7 @@ def test_markers_that_are_wrong(value: Any) -> None:
         py_class(fresh_key())(type("Bad", (Object,), {"__ffi_field_markers__": value}))
 
 
-# ---- constructors ---------------------------------------------------------------------------------
+# ---- constructors -------------------------------------------------------------------------------
 
 
 def test_a_constructor_without_init() -> None:
@@ -208,7 +208,7 @@ def test_a_field_may_be_called_self() -> None:
     assert _make_constructor(cls)(self=5, other=6).self == 5
 
 
-# ---- named tuples ---------------------------------------------------------------------------------
+# ---- named tuples -------------------------------------------------------------------------------
 
 
 def test_named_tuples_convert_their_values() -> None:
@@ -244,7 +244,7 @@ def test_named_tuples_of_described_fields() -> None:
         _make_namedtuple("Bad", [("no name", int)])
 
 
-# ---- the steps of a definition --------------------------------------------------------------------
+# ---- the steps of a definition ------------------------------------------------------------------
 
 
 def test_a_class_can_be_defined_step_by_step() -> None:
@@ -252,9 +252,9 @@ def test_a_class_can_be_defined_step_by_step() -> None:
 
     class Node(Object):
         x: int
-        next: Later | None = None  # noqa: F821
+        next: OnlyDefinedLater | None = None
 
-    assert _resolve_fields.own_annotations(Node) == {"x": "int", "next": "Later | None"}
+    assert _resolve_fields.own_annotations(Node) == {"x": "int", "next": "OnlyDefinedLater | None"}
     info = _resolve_fields.register_type_without_fields(Node, key)
     assert info.type_key == key and info.fields is None
     assert _resolve_fields.resolve_type_hints_by_owner(Node, globals()) is None
@@ -263,13 +263,13 @@ def test_a_class_can_be_defined_step_by_step() -> None:
     assert info.fields is None
 
     @py_class(fresh_key())
-    class Later(Object):
+    class OnlyDefinedLater(Object):
         y: int
 
     _resolve_fields.flush_pending()
     owners = _resolve_fields.resolve_type_hints_by_owner(Node, globals())
-    assert owners == [(Node, {"x": int, "next": Later | None})]
-    assert Node(1, Later(2)).next.y == 2
+    assert owners == [(Node, {"x": int, "next": OnlyDefinedLater | None})]
+    assert Node(1, OnlyDefinedLater(2)).next.y == 2
 
     class Gone(Object):
         pass
@@ -279,7 +279,7 @@ def test_a_class_can_be_defined_step_by_step() -> None:
     assert "__tvm_ffi_type_info__" not in vars(Gone)
 
 
-# ---- pointers, errors -----------------------------------------------------------------------------
+# ---- pointers, errors ---------------------------------------------------------------------------
 
 
 def test_handlers_make_pointers() -> None:

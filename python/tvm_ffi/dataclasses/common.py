@@ -155,7 +155,7 @@ def _make_namedtuple(typename: str, fields: Iterable[Any]) -> type[tuple[Any, ..
     value must be given.
     """
     schemas = dict(map(_name_and_schema, fields))
-    cls: Any = namedtuple(typename, schemas)  # type: ignore[misc]  # noqa: PYI024
+    cls: Any = namedtuple(typename, schemas)  # type: ignore[misc]
     plain_new, plain_make = cls.__new__, cls._make.__func__
 
     def convert(values: Any) -> Any:
