@@ -37,7 +37,7 @@ def test_hooks_of_keys(answer: Any) -> None:
         keys = dict.fromkeys(cls(i % 7) for i in range(20))
         for container in (tvm_ffi.Map, tvm_ffi.Dict):
             attempt(lambda made=container, keys=keys: made(keys))
-        attempt(lambda key=next(iter(keys)): key in tvm_ffi.Map({i: i for i in range(20)}))
+        attempt(lambda keys=keys: next(iter(keys)) in tvm_ffi.Map({i: i for i in range(20)}))
     if not isinstance(answer, (int, float)):
         with pytest.raises(RuntimeError, match="__any_hash__ must return int"):
             tvm_ffi.Map({by_hash(i): i for i in range(20)})
@@ -142,7 +142,7 @@ def test_integers_that_fit_no_narrow_type(value: int) -> None:
     target = testing.TestIntPair(1, 2)
     for run in (
         lambda: testing.TestIntPair(value, 2),
-        lambda: testing._TestCxxClassBase(value, 1),
+        lambda: testing.TestIntPair(2, value),
         lambda: testing._TestCxxClassBase(1, value),
         lambda: tvm_ffi.Shape((1, value)),
         lambda: tvm_ffi.device("cpu", value),
