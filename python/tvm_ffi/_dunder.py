@@ -265,7 +265,7 @@ def _make_init_guard(type_cls: type) -> Callable[..., None]:
 
 
 def _make_constructor(
-    cls: type,
+    cls: Any,
     *,
     positional_fields: Iterable[str] | None = None,
     field_normalizers: Mapping[str, Callable[[Any], Any]] | None = None,
@@ -275,7 +275,7 @@ def _make_constructor(
     `positional_fields` names the fields that may be given by position, in order; by default those
     of the generated constructor. `field_normalizers` are applied to the values of their fields.
     """
-    info: TypeInfo = cls.__tvm_ffi_type_info__  # type: ignore[attr-defined]
+    info: TypeInfo = cls.__tvm_ffi_type_info__
     if positional_fields is None:
         _, *ordered = _make_init_signature(info).parameters.values()
         names = tuple(p.name for p in ordered if p.kind is not p.KEYWORD_ONLY)
@@ -297,7 +297,7 @@ def _make_constructor(
             if values[name] is not core.MISSING:
                 values[name] = normalizers[name](values[name])
         made = cls.__new__(cls)
-        made.__ffi_init__(**values)  # type: ignore[attr-defined]
+        made.__ffi_init__(**values)
         return made
 
     construct.__name__ = construct.__qualname__ = f"make_{cls.__name__}"

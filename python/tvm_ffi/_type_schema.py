@@ -282,9 +282,10 @@ class TypeSchema:
             result["named_args"] = {
                 name: [arg.to_json() for arg in group] for name, group in self.named_args.items()
             }
-        if self.fallback is not None:
-            is_schema = isinstance(self.fallback, TypeSchema)
-            result["fallback"] = self.fallback.to_json() if is_schema else self.fallback
+        if isinstance(self.fallback, TypeSchema):
+            result["fallback"] = self.fallback.to_json()
+        elif self.fallback is not None:
+            result["fallback"] = self.fallback
         return result
 
     def __repr__(self) -> str:
@@ -724,7 +725,7 @@ def _from_callable(annotation: Any, args: tuple[Any, ...]) -> TypeSchema:
     if not args:
         return TypeSchema("Callable")
     params, result = args[0], args[-1]
-    groups = {"return": (_from_annotation(result),)}
+    groups: dict[str, tuple[TypeSchema, ...]] = {"return": (_from_annotation(result),)}
     if isinstance(params, list):
         groups["params"] = tuple(map(_from_annotation, params))
     elif params is not Ellipsis:

@@ -155,7 +155,8 @@ def _make_namedtuple(typename: str, fields: Iterable[Any]) -> type[tuple[Any, ..
     value must be given.
     """
     schemas = dict(map(_name_and_schema, fields))
-    cls: Any = namedtuple(typename, schemas)  # type: ignore[misc]
+    make_class: Any = namedtuple  # for type checkers: the fields are not known to them
+    cls = make_class(typename, schemas)
     plain_new, plain_make = cls.__new__, cls._make.__func__
 
     def convert(values: Any) -> Any:
