@@ -30,7 +30,6 @@ def make_function() -> tvm.IRModule:
     a = te.placeholder((SIZE,), name="A", dtype="float32")
     b = te.placeholder((SIZE,), name="B", dtype="float32")
     c = te.compute((SIZE,), lambda i: a[i] + b[i], name="C")
-    assert a.op is a.op
     return tvm.IRModule({"main": te.create_prim_func([a, b, c])})
 
 
@@ -47,6 +46,9 @@ def make_graph() -> tvm.IRModule:
 
 
 def identity() -> None:
+    """What only we promise: leave this step out to try another runtime."""
+    a = te.placeholder((SIZE,), name="A", dtype="float32")
+    assert a.op is a.op
     module = make_function()
     function = module["main"]
     assert module["main"] is function and function.body is function.body
@@ -113,7 +115,7 @@ def structural_map() -> None:
     new = tvm_ffi.structural_map(old, [(tirx.IntImm, other)])
     tvm.ir.assert_structural_equal(new, x * 5 + x)
     tvm.ir.assert_structural_equal(old, x * 2 + x)
-    assert tvm_ffi.structural_map(old, [(tirx.Var, lambda value: value)]) is old
+    assert tvm_ffi.structural_map(old, [(tirx.Var, lambda value: value)]).same_as(old)
 
 
 def big_integers() -> None:

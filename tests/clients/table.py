@@ -50,9 +50,9 @@ def described(passed: bool, lines: list[str], does: str) -> str:
     steps = dict(line.split(": ", 1) for line in lines if ": " in line)
     good = [name for name, result in steps.items() if result == "ok"]
     if passed:
-        return f"works: {does or ', '.join(good)}"
+        return f"works: {does or '; '.join(good)}"
     bad = [f"{name} (`{result}`)" for name, result in steps.items() if result != "ok"]
-    return f"{', '.join(good) or 'nothing'} work; not {'; '.join(bad)}"
+    return f"{'; '.join(good) or 'nothing'} work; not {'; '.join(bad)}"
 
 
 def built_with(directory: Path) -> str:
