@@ -16,7 +16,7 @@ import report
 import setup_peers as build
 
 # Time as a multiple of the reference's: what each kind of row is held to.
-TARGETS = {"structural": 1.0, "deep copy": 1.0, "JSON": 0.5}
+TARGETS = {"structural": 1.0, "deep copy": 1.0, "map": 1.0, "mutate": 1.0, "JSON": 0.5}
 
 
 def target(title: str) -> str:
@@ -45,6 +45,14 @@ def classes_table(classes: dict[str, dict[str, list[float]]]) -> list[str]:
     return lines
 
 
+def integers_table(integers: dict[str, dict[str, list[float]]]) -> list[str]:
+    lines = ["| operation | ours | reference | target |", "|---|---:|---:|---:|"]
+    for row, (_, _, bound) in integers["ours"].items():
+        ratios = [integers[name][row][0] / integers[name][row][1] for name in ("ours", "reference")]
+        lines.append(f"| {row} | {ratios[0]:.2f} | {ratios[1]:.2f} | {bound:g} |")
+    return lines
+
+
 def page(data: dict[str, Any]) -> str:
     lines = ["# Whole values, and classes defined in Python: ours beside the reference release", ""]
     lines += report.heading(data)
@@ -56,6 +64,12 @@ def page(data: dict[str, Any]) -> str:
     ]
     lines += ["measured in turns in one process.", ""]
     lines += classes_table(data["classes"])
+    lines += [
+        "",
+        "Integers beyond 64 bits, CPU time as a multiple of that of Python's own ints.",
+        "",
+    ]
+    lines += integers_table(data["integers"])
     return "\n".join(lines) + "\n"
 
 
@@ -68,16 +82,17 @@ def main() -> None:
         sys.exit("; ".join(f"{name}: {why}" for name, why in missing.items()))
     report.one_core()
     data = report.circumstances(ready, missing)
-    data.update(shortened=budget.shortened, values={}, classes={})
+    data.update(shortened=budget.shortened, values={}, classes={}, integers={})
     for number in budget.rounds("whole values", options.rounds):
         for name in ("ours", "reference"):
             report.progress(f"whole values, round {number + 1}: {name}")
             found = build.ask(ready[name], "structural.py", options.repetitions)
             keep_best(data["values"].setdefault(name, {}), found["values"])
-            classes = data["classes"].setdefault(name, {})
-            for row, (own, floor, bound) in found["classes"].items():
-                best = classes.get(row, [own, floor, bound])
-                classes[row] = [min(own, best[0]), min(floor, best[1]), bound]
+            for section in ("classes", "integers"):
+                rows = data[section].setdefault(name, {})
+                for row, (own, floor, bound) in found[section].items():
+                    best = rows.get(row, [own, floor, bound])
+                    rows[row] = [min(own, best[0]), min(floor, best[1]), bound]
     report.write("structural", data, page(data))
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The benchmark's library for the TVM FFI interface: compiled once against our headers and once
 // against those of the reference release.
+#include <tvm/ffi/big_int.h>
 #include <tvm/ffi/tvm_ffi.h>
 
 #include <chrono>
@@ -123,7 +124,16 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("bench.add", [](int64_t a, int64_t b) { return a + b; })
       .def("bench.add_released", [](int64_t a, int64_t b) { return a + b; })
       .def("bench.call", [](const ffi::Function& f, const Node& node) { return f(node); })
-      .def("bench.echo_str", [](ffi::String text) { return text; });
+      .def("bench.echo_str", [](ffi::String text) { return text; })
+      .def("bench.add_to_int", [](int64_t i, ffi::Any) { return i + 1; })
+      .def("bench.take", [](const ffi::Any&) {})
+      .def("bench.big_sums",
+           [](const ffi::BigInt& a, const ffi::BigInt& b, int64_t rounds) {
+             for (int64_t i = 0; i < rounds; ++i) ffi::BigInt sum = a + b;
+           })
+      .def("bench.big_products", [](const ffi::BigInt& a, const ffi::BigInt& b, int64_t rounds) {
+        for (int64_t i = 0; i < rounds; ++i) ffi::BigInt product = a * b;
+      });
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
     structural.py PEER FOLDER [REPETITIONS]
 
 Prints one JSON object: values {row: best CPU seconds}, with trees of 10^5 nodes and documents of
-about 10 MB; classes {row: [best nanoseconds, those of the floor, target ratio]}.
+about 10 MB; classes {row: [best nanoseconds, those of the floor, target ratio]}; integers {row:
+[best nanoseconds, those of Python's own ints, target ratio]}.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ CLASS_ROWS = [
     Row("int_get", "int field, get", "node.value", 1.5),
     Row("int_set", "int field, set", "node.value = 7", 2),
 ]
+INT, FLOAT = 1, 3  # type indices
 SLOW = 0.05  # seconds; what takes longer is repeated less often
 
 
@@ -132,6 +134,10 @@ def rows(peer: Any) -> dict[str, Callable[[], Callable[[], Any]]]:
     copy = tvm_ffi.get_global_func("ffi.DeepCopy")
     parse = tvm_ffi.get_global_func("ffi.json.Parse")
     write = tvm_ffi.get_global_func("ffi.json.Stringify")
+    map_ = tvm_ffi.get_global_func("ffi.StructuralMap")
+    mutate = tvm_ffi.get_global_func("ffi.StructuralMutate")
+    add_one = tvm_ffi.get_global_func("testing.add_one")
+    add_to_int = tvm_ffi.get_global_func("bench.add_to_int")
     result: dict[str, Callable[[], Callable[[], Any]]] = {}
 
     def add(title: str, make: Callable[[], Any], run: Callable[[Any], Any]) -> None:
@@ -146,6 +152,10 @@ def rows(peer: Any) -> dict[str, Callable[[], Callable[[], Any]]]:
         add(f"structural equal, {kind}", pair, lambda two: equal(*two, False, False))
         add(f"structural hash, {kind}", make, lambda one: digest(one, False, False))
         add(f"deep copy, {kind}", make, copy)
+        # Every int becomes another, by a callback in C++; then a callback that fits nothing.
+        add(f"map, {kind}", make, lambda one: map_(one, [(INT, add_one)], [], 1))
+        add(f"mutate, {kind}", make, lambda one: mutate(one, [(INT, add_to_int, False)]))
+        add(f"map of nothing, {kind}", make, lambda one: map_(one, [(FLOAT, add_one)], [], 1))
         add(
             f"graph written and read, {kind}",
             make,
@@ -165,6 +175,46 @@ def class_times(floor: Any, rounds: int) -> dict[str, list[float]]:
         row.title: [*(min(side) for side in zip(*samples[row.key], strict=True)), row.target or 0]
         for row in CLASS_ROWS
     }
+
+
+def integer_times(repetitions: int) -> dict[str, list[float]]:
+    """Return the times of arithmetic on big integers, and those of Python's own."""
+    sums = tvm_ffi.get_global_func("bench.big_sums")
+    products = tvm_ffi.get_global_func("bench.big_products")
+    take = tvm_ffi.get_global_func("bench.take")
+    found = {}
+
+    def row(title: str, own: Any, python: Any, count: int, target: float) -> None:
+        times = [1e9 * best(run, repetitions) / count for run in (own, python)]
+        found[title] = [*times, target]
+
+    for bits, count in ((10**3, 10**4), (10**5, 100)):
+        a, b = 2**bits - 12345, 2**bits // 3
+        title = f"10^{len(str(bits)) - 1} bits"
+
+        def python(a: int = a, b: int = b, count: int = count) -> None:
+            for _ in range(count):
+                a + b
+
+        def python_products(a: int = a, b: int = b, count: int = count) -> None:
+            for _ in range(count):
+                a * b
+
+        row(f"add, {title}", lambda a=a, b=b, n=count: sums(a, b, n), python, count, 3)
+        own = lambda a=a, b=b, n=count: products(a, b, n)  # noqa: E731
+        row(f"multiply, {title}", own, python_products, count, 10)
+    big, count = 2**10**4 - 12345, 10**4
+
+    def pass_(value: int = big) -> None:
+        for _ in range(count):
+            take(value)
+
+    def to_bytes(value: int = big) -> None:
+        for _ in range(count):
+            value.to_bytes(1256, "little", signed=True)
+
+    row("pass an int of 10^4 bits; int.to_bytes", pass_, to_bytes, count, 2)
+    return found
 
 
 def value_times(peer: Any, repetitions: int) -> dict[str, float]:
@@ -188,6 +238,7 @@ def main() -> None:
         "classes": class_times(peers.load("floor", folder), repetitions),
         "values": value_times(peers.load(name, folder), repetitions),
     }
+    found["integers"] = integer_times(repetitions)
     print(json.dumps(found))
 
 

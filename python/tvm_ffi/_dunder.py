@@ -13,11 +13,11 @@ from functools import cache, partial, wraps
 from . import core
 from ._impl import signatures
 from ._impl.objects import as_copy_of, is_bare
-from .core import TypeInfo, object_repr
+from .core import Object, TypeInfo, object_repr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
     from inspect import Signature
     from typing import Any
 
@@ -69,7 +69,8 @@ def _make_init_signature(type_info: TypeInfo) -> Signature:
         default = core.MISSING if field.c_has_default else Parameter.empty
         parameter = Parameter(field.name, kind, default=default)
         groups.setdefault((field.c_kw_only, field.c_has_default), []).append(parameter)
-    parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
+    is_taken = any(field.name == "self" for field in _chain_fields(type_info))
+    parameters = [Parameter("_self" if is_taken else "self", Parameter.POSITIONAL_OR_KEYWORD)]
     for key in ((False, False), (False, True), (True, False), (True, True)):
         parameters += groups.get(key, ())
     return Signature(parameters)
@@ -187,7 +188,7 @@ def _make_init(
         for field in _chain_fields(type_info):
             getattr(type(self), field.name).set(self, getattr(made, field.name))
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
         is_there = py_class_mode and self.__chandle__() != 0
         # Called by the __init__ of a subclass. Without arguments the fields are left to that one.
         if is_there and not args and not kwargs:
@@ -240,7 +241,7 @@ def _wrap_user_init(init: Any, ffi_new: Any, type_info: TypeInfo) -> Callable[..
     defaulted = [field for field in _chain_fields(type_info) if field.c_has_default]
 
     @wraps(init)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
         if self.__chandle__() == 0:
             self.__init_handle_by_constructor__(ffi_new)
             for field in defaulted:
@@ -255,7 +256,7 @@ def _wrap_user_init(init: Any, ffi_new: Any, type_info: TypeInfo) -> Callable[..
 def _make_init_guard(type_cls: type) -> Callable[..., None]:
     """Make an ``__init__`` for a class that cannot be constructed from Python."""
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
             f"`{type(self).__name__}` cannot be constructed directly. "
             "Define a custom __init__ or use a factory method."
@@ -264,6 +265,46 @@ def _make_init_guard(type_cls: type) -> Callable[..., None]:
     __init__.__qualname__ = f"{type_cls.__qualname__}.__init__"
     __init__.__module__ = type_cls.__module__
     return __init__
+
+
+def _make_constructor(
+    cls: Any,
+    *,
+    positional_fields: Iterable[str] | None = None,
+    field_normalizers: Mapping[str, Callable[[Any], Any]] | None = None,
+) -> Callable[..., Any]:
+    """Make a function that builds an instance without ``__init__`` and ``__post_init__``.
+
+    `positional_fields` names the fields that may be given by position, in order; by default those
+    of the generated constructor. `field_normalizers` are applied to the values of their fields.
+    """
+    info: TypeInfo = cls.__tvm_ffi_type_info__
+    if positional_fields is None:
+        _, *ordered = _make_init_signature(info).parameters.values()
+        names = tuple(p.name for p in ordered if p.kind is not p.KEYWORD_ONLY)
+    else:
+        names = tuple(positional_fields)
+    normalizers = dict(field_normalizers or {})
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > len(names):
+            raise TypeError(
+                f"{cls.__name__} takes at most {len(names)} positional arguments, got {len(args)}"
+            )
+        values = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            if name in values:
+                raise TypeError(f"{cls.__name__} got multiple values for argument '{name}'")
+            values[name] = value
+        for name in normalizers.keys() & values.keys():
+            if values[name] is not core.MISSING:
+                values[name] = normalizers[name](values[name])
+        made = cls.__new__(cls)
+        made.__ffi_init__(**values)
+        return made
+
+    construct.__name__ = construct.__qualname__ = f"make_{cls.__name__}"
+    return construct
 
 
 # ---- comparison, copies -------------------------------------------------------------------------
@@ -388,7 +429,7 @@ def _install_dataclass_dunders(
             cls.__init__ = _wrap_user_init(cls.__dict__["__init__"], ffi_new, info)
     elif init and ffi_init is not None:
         add("__init__", lambda: _make_init(cls, info, ffi_init, py_class_mode))
-    elif not init or issubclass(cls, core.Object):
+    elif not init or issubclass(cls, Object):
         add("__init__", lambda: _make_init_guard(cls))
     if repr and "__repr__" not in cls.__dict__:
         cls.__repr__ = object_repr

@@ -19,7 +19,7 @@ from functools import cached_property
 
 TYPE_CHECKING = False  # typing costs a third of the import time, and only checkers need it
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
 core: Any = sys.modules["tvm_ffi.core"]
@@ -59,7 +59,11 @@ _TYPE_INDEX_TO_ORIGIN: dict[int, str] = {
     10: "Object",
     11: "str",
     12: "bytes",
+    78: "int",
 }
+
+# Types whose origin does not tell them, so that the schema keeps their key.
+_KEPT_TYPE_KEYS: dict[int, str] = {78: "ffi.BigInt"}
 
 # Names in JSON schemas, which follow C++, and what Python calls them.
 _TYPE_SCHEMA_ORIGIN_CONVERTER: dict[str, str] = {
@@ -137,6 +141,12 @@ class TypeSchema:
     origin: str
     args: tuple[TypeSchema, ...] | None = None
     origin_type_index: int = _UNKNOWN
+    # What is printed instead of an origin that names no type: a schema or a text.
+    fallback: TypeSchema | str | None = None
+    # Groups of schemas by name. A Callable has "return" and, if its parameters are known, "params".
+    named_args: dict[str, tuple[TypeSchema, ...]] | None = None
+    # The type in JSON where the origin does not tell: an `int` that is an ffi.BigInt.
+    type_key: str | None = None
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
@@ -144,14 +154,25 @@ class TypeSchema:
         origin: str,
         args: Iterable[TypeSchema] | None = None,
         origin_type_index: int = _UNKNOWN,
+        fallback: TypeSchema | str | None = None,
+        named_args: Mapping[str, Iterable[TypeSchema]] | None = None,
+        type_key: str | None = None,
     ) -> None:
         if not isinstance(origin, str):
-            raise TypeError(f"TypeSchema origin must be a str, got {type(origin).__name__}")
+            raise TypeError("schema type must be a string")
+        if not origin:
+            raise ValueError("schema type must be a nonempty string")
         self.origin = origin
         self.args = _checked_args(origin, args)
+        self.named_args = _checked_groups(named_args)
+        if origin == "Callable":
+            self.named_args = _groups_of_callable(self.args, self.named_args)
+            self.args = ()
         if origin_type_index == _UNKNOWN:
             origin_type_index = _index_of_origin(origin)
         self.origin_type_index = origin_type_index
+        self.fallback = fallback
+        self.type_key = type_key
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TypeSchema):
@@ -160,6 +181,8 @@ class TypeSchema:
             self.origin == other.origin
             and self.args == other.args
             and self.origin_type_index == other.origin_type_index
+            and self.fallback == other.fallback
+            and self.named_args == other.named_args
         )
 
     # ---- from other forms -----------------------------------------------------------------------
@@ -183,15 +206,23 @@ class TypeSchema:
             raise TypeError(f"expected schema dict with 'type' key, got {type(obj).__name__}")
         name = obj["type"]
         if not isinstance(name, str):
-            raise TypeError(f"schema 'type' must be a str, got {type(name).__name__}")
+            raise TypeError("schema type must be a string")
         origin = _TYPE_SCHEMA_ORIGIN_CONVERTER.get(name, name)
-        if origin == "Callable":
-            obj = _with_flat_args(obj)
-        if "args" not in obj:
-            return TypeSchema(origin)
-        args = obj["args"] if isinstance(obj["args"], (list, tuple)) else ()
+        args: Any = None
+        if "args" in obj:
+            args = obj["args"] if isinstance(obj["args"], (list, tuple)) else ()
+            if origin == "Callable" and len(args) == 2 and isinstance(args[1], list):
+                args = (args[0], *args[1])  # std::function up to 0.1.14
+            args = tuple(TypeSchema.from_json_obj(arg) for arg in args if isinstance(arg, dict))
+        fallback = obj.get("fallback")
+        if isinstance(fallback, dict):
+            fallback = TypeSchema.from_json_obj(fallback)
         return TypeSchema(
-            origin, tuple(TypeSchema.from_json_obj(arg) for arg in args if isinstance(arg, dict))
+            origin,
+            args,
+            fallback=fallback,
+            named_args=_groups_from_json(obj.get("named_args")),
+            type_key=name if name in _KEPT_TYPE_KEYS.values() else None,
         )
 
     @staticmethod
@@ -221,7 +252,7 @@ class TypeSchema:
             if raw is None:
                 raise ValueError(f"type index {type_index} is not registered")
             origin = raw["type_key"]
-        return TypeSchema(origin, args, type_index)
+        return TypeSchema(origin, args, type_index, type_key=_KEPT_TYPE_KEYS.get(type_index))
 
     @staticmethod
     def from_annotation(annotation: Any) -> TypeSchema:
@@ -238,10 +269,23 @@ class TypeSchema:
     # ---- to other forms -------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """Return the schema as a JSON object."""
-        result: dict[str, Any] = {"type": self.origin}
+        """Return the schema as a JSON object.
+
+        >>> from tvm_ffi.core import TypeSchema
+        >>> TypeSchema("Callable", (TypeSchema("int"), TypeSchema("str"))).to_json()["named_args"]
+        {'return': [{'type': 'int'}], 'params': [{'type': 'str'}]}
+        """
+        result: dict[str, Any] = {"type": self.type_key or self.origin}
         if self.args or (self.origin == "tuple" and self.args is not None):
             result["args"] = [arg.to_json() for arg in self.args]
+        if self.named_args is not None:
+            result["named_args"] = {
+                name: [arg.to_json() for arg in group] for name, group in self.named_args.items()
+            }
+        if isinstance(self.fallback, TypeSchema):
+            result["fallback"] = self.fallback.to_json()
+        elif self.fallback is not None:
+            result["fallback"] = self.fallback
         return result
 
     def __repr__(self) -> str:
@@ -265,17 +309,37 @@ class TypeSchema:
             accepted = self._accepted()
             if accepted is not None:
                 return accepted._render(ty_map, expanded | {self.origin})
+        if self.fallback is not None and not self._is_known():
+            if isinstance(self.fallback, TypeSchema):
+                return self.fallback._render(ty_map, expanded)
+            return str(self.fallback)
         name = ty_map(self.origin) if ty_map is not None else self.origin
-        args = [arg._render(ty_map, expanded) for arg in self.args or ()]
+        groups = (self.named_args or {}).values() if self.origin == "Callable" else ()
+        args = [
+            arg._render(ty_map, expanded) for group in (self.args or (), *groups) for arg in group
+        ]
         if name == "Union":
             return " | ".join(args)
         if name == "Optional":
             return f"{args[0]} | None"
         if name == "Callable":
-            return f"Callable[[{', '.join(args[1:])}], {args[0]}]" if args else "Callable[..., Any]"
+            return self._render_callable(ty_map, expanded)
         if name == "tuple" and self.args == ():
             return "tuple[()]"
         return f"{name}[{', '.join(args)}]" if args else name
+
+    def _render_callable(
+        self, ty_map: Callable[[str], str] | None, expanded: frozenset[str] | None
+    ) -> str:
+        groups = self.named_args or {"return": self.args[:1] if self.args else ()}
+        result = [arg._render(ty_map, expanded) for arg in groups["return"]] or ["Any"]
+        if "params" not in groups:
+            return f"Callable[..., {result[0]}]"
+        params = [arg._render(ty_map, expanded) for arg in groups["params"]]
+        return f"Callable[[{', '.join(params)}], {result[0]}]"
+
+    def _is_known(self) -> bool:
+        return self.origin in _KIND_OF_ORIGIN or self.origin_type_index >= 0
 
     def _accepted(self) -> TypeSchema | None:
         """Return what the type says its conversion accepts, or None."""
@@ -375,22 +439,57 @@ def _parts(value: Any) -> Iterator[Any]:
     return iter(())
 
 
-def _with_flat_args(obj: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a function with its result and parameters in one list.
+def _groups_from_json(groups: Any) -> dict[str, tuple[TypeSchema, ...]] | None:
+    if groups is None:
+        return None
+    if not isinstance(groups, dict):
+        raise TypeError("named_args must map names to type lists")
+    result = {}
+    for name, group in groups.items():
+        if not isinstance(group, (list, tuple)):
+            raise TypeError("named_args must map names to type lists")
+        if not all(isinstance(arg, dict) for arg in group):
+            raise TypeError("named_args lists must contain type schemas")
+        result[name] = tuple(TypeSchema.from_json_obj(arg) for arg in group)
+    return result
 
-    Releases since 0.1.15 name the two groups; ``std::function`` had its parameters in a list inside
-    the list before.
+
+def _checked_groups(
+    groups: Mapping[str, Iterable[TypeSchema]] | None,
+) -> dict[str, tuple[TypeSchema, ...]] | None:
+    if groups is None:
+        return None
+    if not hasattr(groups, "items"):
+        raise TypeError("named_args must be a map of names to type lists")
+    checked = {}
+    for name, group in groups.items():
+        if not isinstance(name, str) or not name:
+            raise ValueError("named_args keys must be nonempty strings")
+        if not isinstance(group, (list, tuple)):
+            raise TypeError("named_args values must be lists of type schemas")
+        if not all(isinstance(arg, TypeSchema) for arg in group):
+            raise TypeError("named_args values must contain type schemas")
+        checked[name] = tuple(group)
+    return checked
+
+
+def _groups_of_callable(
+    args: tuple[TypeSchema, ...] | None, groups: dict[str, tuple[TypeSchema, ...]] | None
+) -> dict[str, tuple[TypeSchema, ...]] | None:
+    """Return the groups of a Callable; None if nothing is known about it.
+
+    In the flat form the first argument is the result; if it is the only one, the parameters are
+    unknown.
     """
-    groups = obj.get("named_args")
-    if isinstance(groups, dict):
-        result, params = groups.get("return"), groups.get("params")
-        if not isinstance(result, list) or len(result) != 1:
-            raise ValueError("Callable return group must contain exactly one type")
-        return {**obj, "args": [*result, *(params if isinstance(params, list) else ())]}
-    args = obj.get("args")
-    if isinstance(args, list) and len(args) == 2 and isinstance(args[1], list):
-        return {**obj, "args": [args[0], *args[1]]}
-    return obj
+    if groups is None:
+        if not args:
+            return None
+        return {"return": args[:1], "params": args[1:]} if len(args) > 1 else {"return": args}
+    if args or groups.keys() - {"return", "params"}:
+        raise ValueError("Callable uses only named return and params groups")
+    if len(groups.get("return", ())) != 1:
+        raise ValueError("Callable return group must contain exactly one type")
+    return groups
 
 
 def _checked_args(origin: str, args: Iterable[TypeSchema] | None) -> tuple[TypeSchema, ...] | None:
@@ -398,10 +497,8 @@ def _checked_args(origin: str, args: Iterable[TypeSchema] | None) -> tuple[TypeS
     if args is None and origin == "tuple":
         return None
     checked = tuple(args) if args is not None else ()
-    for i, arg in enumerate(checked):
-        if not isinstance(arg, TypeSchema):
-            kind = type(arg).__name__
-            raise TypeError(f"argument [{i}] of {origin} must be a TypeSchema, got {kind}")
+    if not all(isinstance(arg, TypeSchema) for arg in checked):
+        raise TypeError("schema arguments must be TypeSchema instances")
     count = len(checked)
     if origin == "Union" and count < 2:
         raise ValueError("Union must have at least two arguments")
@@ -628,11 +725,12 @@ def _from_callable(annotation: Any, args: tuple[Any, ...]) -> TypeSchema:
     if not args:
         return TypeSchema("Callable")
     params, result = args[0], args[-1]
-    if params is Ellipsis:
-        params = ()
-    elif not isinstance(params, list):
+    groups: dict[str, tuple[TypeSchema, ...]] = {"return": (_from_annotation(result),)}
+    if isinstance(params, list):
+        groups["params"] = tuple(map(_from_annotation, params))
+    elif params is not Ellipsis:
         raise _no_schema(annotation)
-    return TypeSchema("Callable", map(_from_annotation, (result, *params)))
+    return TypeSchema("Callable", named_args=groups)
 
 
 def _from_generic_object(annotation: Any, cls: type, args: tuple[Any, ...]) -> TypeSchema:

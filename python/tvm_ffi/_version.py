@@ -14,8 +14,8 @@ __all__ = [
 ]
 
 # As in tvm/ffi/c_api.h and TVMFFIGetVersion; three plain numbers, because clients split them.
-__version__ = version = "0.1.14"
-__version_tuple__ = version_tuple = (0, 1, 14)
+__version__ = version = "0.1.15"
+__version_tuple__ = version_tuple = (0, 1, 15)
 # As in pyproject.toml.
 __tether_version__ = "0.1.0"
 __commit_id__ = commit_id = None

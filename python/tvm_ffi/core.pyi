@@ -407,6 +407,10 @@ def _register_global_func(name: str, f: Callable[..., Any], override: bool) -> F
 def _convert_to_ffi_func(pyfunc: Any, tensor_cls: type | None = None) -> Function: ...
 def _convert_to_opaque_object(value: object) -> OpaquePyObject: ...
 def _kind_for_convert(value: object) -> str: ...
+
+# Looked up when the first value of the class is passed.
+_OPAQUE_PTR_HANDLERS: dict[type, Callable[[Any], int]]
+
 def _convert_to_ffi_error(exception: BaseException) -> Error: ...
 def _traceback_text(traceback: Any) -> str: ...
 def _print_debug_info() -> None: ...
@@ -432,11 +436,17 @@ class TypeSchema:
     origin: str
     args: tuple[TypeSchema, ...] | None
     origin_type_index: int
+    fallback: TypeSchema | str | None
+    named_args: dict[str, tuple[TypeSchema, ...]] | None
+    type_key: str | None
     def __init__(
         self,
         origin: str,
         args: Iterable[TypeSchema] | None = None,
         origin_type_index: int = -3,
+        fallback: TypeSchema | str | None = None,
+        named_args: Mapping[str, Iterable[TypeSchema]] | None = None,
+        type_key: str | None = None,
     ) -> None: ...
     @staticmethod
     def from_json_str(s: str) -> TypeSchema: ...

@@ -112,8 +112,9 @@ def _check_class(cls: Any, key: str, type_index: int) -> None:
     known = info.type_cls if info is not None else None
     if known is None or issubclass(cls, known) or _is_fallback_class(known):
         return
-    # A module that is loaded again defines its classes again.
-    if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+    # A module that is loaded again defines its classes again, and there are packages with two
+    # classes for one type in a module.
+    if known.__module__ != cls.__module__:
         raise ValueError(
             f"Type '{key}' already has a registered class, "
             f"`{known.__module__}.{known.__qualname__}`; derive from it to replace it"
@@ -145,7 +146,7 @@ def _install_ffi_init_attr(type_cls: Any, type_info: core.TypeInfo, ffi_init: An
     pack: Any = _dunder._keywords_to_positions(type_info) if explicit else _pack_kwargs
     has_defaults = explicit and _dunder._has_defaults(ffi_init)
 
-    def __ffi_init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def __ffi_init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
         if getattr(type(self), "__tvm_ffi_type_info__", None) is not type_info:
             raise TypeError(
                 f"Calling `{type_cls.__name__}.__ffi_init__()` on a `{type(self).__name__}` "

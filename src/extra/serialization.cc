@@ -56,9 +56,20 @@ bool IsInlineField(const TVMFFIFieldInfo* field) {
 // parameters, in order. All fields are set afterwards, so that what the constructor makes of its
 // arguments does not matter.
 
-std::optional<json::Array> SchemaArgs(const json::Value& schema) {
-  if (auto object = schema.as<json::Object>()) {
-    if (auto args = object->Get("args")) return args->as<json::Array>();
+// The parameters in the schema of a function; nullopt if it does not tell.
+std::optional<json::Array> SchemaParams(const json::Value& schema) {
+  auto object = schema.as<json::Object>();
+  if (!object) return std::nullopt;
+  if (auto named = object->Get("named_args")) {
+    if (auto groups = named->as<json::Object>()) {
+      if (auto params = groups->Get("params")) return params->as<json::Array>();
+    }
+    return std::nullopt;
+  }
+  // Headers up to 0.1.14 write one list, the result first.
+  if (auto args = object->Get("args")) {
+    auto list = args->as<json::Array>();
+    if (list && !list->empty()) return json::Array(list->begin() + 1, list->end());
   }
   return std::nullopt;
 }
@@ -88,17 +99,17 @@ ConstructorPlan PlanConstructor(const TVMFFITypeInfo* type) {
   const TVMFFIMethodInfo* init =
       FindRecord(type->methods, type->num_methods, reflection::type_attr::kInit.name);
   if (init == nullptr) return plan;
-  auto params = SchemaArgs(SchemaOf(init->metadata));
+  auto params = SchemaParams(SchemaOf(init->metadata));
   if (!params) return plan;
   std::vector<json::Value> types;
   reflection::ForEachFieldInfo(
       type, [&](const TVMFFIFieldInfo* info) { types.push_back(SchemaOf(info->metadata)); });
   size_t next = 0;
-  for (int64_t i = 1; i < static_cast<int64_t>(params->size()); ++i, ++next) {  // 0 is the result
-    String wanted = json::Stringify((*params)[i]);
+  for (const json::Value& param : *params) {
+    String wanted = json::Stringify(param);
     while (next < types.size() && json::Stringify(types[next]) != wanted) ++next;
     if (next == types.size()) return plan;
-    plan.fields.push_back(next);
+    plan.fields.push_back(next++);
   }
   plan.construct = AnyView::CopyFromTVMFFIAny(init->method).cast<Function>();
   return plan;

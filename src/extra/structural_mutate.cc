@@ -26,7 +26,7 @@ bool IsUnchanged(const Any& result) { return result.type_index() == kTVMFFIUncha
 bool IsError(const Any& result) { return result.type_index() == kTVMFFIError; }
 
 void AddFrame(const Any& error, AnyView node) {
-  details::UpdateVisitErrorContext(*details::AnyUnsafe::TVMFFIAnyPtrFromAny(error), node);
+  detail::UpdateVisitErrorContext(*detail::AnyUnsafe::TVMFFIAnyPtrFromAny(error), node);
 }
 
 // A part of an object, copied out of it and replaced by what it becomes.
@@ -193,10 +193,6 @@ MutateResult MutateContainerInPlace(StructuralMutatorObj* mutator, AnyView value
   return Unchanged{};
 }
 
-const FStructuralMutate kLeaveUnchanged = FStructuralMutate::FromNative<&LeaveUnchanged>();
-const FStructuralMutate kMutateContainer = FStructuralMutate::FromNative<&MutateContainer>();
-const FStructuralMutate kMutateInPlace = FStructuralMutate::FromNative<&MutateContainerInPlace>();
-
 // ---- the engine -----------------------------------------------------------------------------
 
 class MutateWalkObj : public StructuralMapEngineBase {
@@ -222,33 +218,54 @@ class MutateWalkObj : public StructuralMapEngineBase {
 
   // A value whose parts are being mutated.
   struct Frame {
-    Any node;
-    Any replaced;  // by a callback in pre-order, else Unchanged
-    Slots slots;   // if it is changed in place
-    size_t first;  // parts_[first, last) are its parts, otherwise
-    size_t next;
-    size_t last;
-    TVMFFISEqHashKind kind;
-    TVMFFIDefRegionKind region;
-    TVMFFIDefRegionKind inner_region;
-    bool in_place;
-    bool is_mapping;
-    bool is_changed;
+    // Owned if it, or what it is part of, is changed in place. Else whoever asked for it owns it:
+    // the frame below, by its array or its parts, `replaced`, or the caller of Run.
+    Part node;
+    Any replaced = Unchanged{};  // by a callback in pre-order
+    Slots slots;                 // if it is changed in place
+    // Else parts_[first, last) are its parts. Those of an Array, which nobody can change while the
+    // frame refers to it, are not copied: then [0, last) are its elements.
+    size_t first = 0;
+    size_t next = 0;
+    size_t last = 0;
+    Any made;  // of an Array: the new one, from the first changed element on
+    TVMFFISEqHashKind kind = kTVMFFISEqHashKindUnsupported;
+    TVMFFIDefRegionKind region = kTVMFFIDefRegionKindNone;
+    TVMFFIDefRegionKind inner_region = kTVMFFIDefRegionKindNone;
+    bool in_place = false;
+    bool is_mapping = false;
+    bool is_array = false;
+    bool is_changed = false;
+
+    const Any& Element(size_t i) const {
+      return static_cast<const SeqBaseObj*>(node.object())->begin()[i];
+    }
   };
 
   static TVMFFIAny MutateImpl(StructuralMutatorObj* self, AnyView value) noexcept {
-    return details::AnyUnsafe::MoveAnyToTVMFFIAny(
+    return detail::AnyUnsafe::MoveAnyToTVMFFIAny(
         static_cast<MutateWalkObj*>(self)->Run(value, false));
   }
   static TVMFFIAny InplaceImpl(StructuralMutatorObj* self, AnyView value) noexcept {
-    return details::AnyUnsafe::MoveAnyToTVMFFIAny(
+    return detail::AnyUnsafe::MoveAnyToTVMFFIAny(
         static_cast<MutateWalkObj*>(self)->Run(value, true));
   }
   static constexpr StructuralMutatorVTable kVTable{&MutateImpl, &InplaceImpl, &VarRemapGetImpl,
                                                    &VarRemapSetImpl};
 
+  static const reflection::TypeAttrColumn& Hooks() {
+    static const reflection::TypeAttrColumn hooks(type_attr::kStructuralMutate);
+    return hooks;
+  }
+
   // Begins with a value. True: it is done, the result is there. False: a frame was pushed.
   bool Enter(AnyView value, TVMFFIDefRegionKind region, bool may_change, Any* result) noexcept {
+    if (value.type_index() < kTVMFFIStaticObjectBegin && dispatch_.form != kPre &&
+        Hooks()[value.type_index()] == nullptr) {  // nothing to descend into
+      bool matched = false;
+      *result = Call(value, region, false, &matched);
+      return true;
+    }
     Any replaced = Unchanged{};
     if (dispatch_.form != kPost) {
       bool matched = false;
@@ -277,18 +294,26 @@ class MutateWalkObj : public StructuralMapEngineBase {
   // Default mutation. True: the result is in *made. False: a frame was pushed, which has *replaced.
   bool Start(AnyView value, TVMFFIDefRegionKind region, bool may_change, Any* replaced,
              Any* made) noexcept {
-    static const reflection::TypeAttrColumn hooks(type_attr::kStructuralMutate);
+    const bool in_place = may_change && IsUniqueObject(value);
+    switch (value.type_index()) {
+      case kTVMFFIStr:
+      case kTVMFFIBytes:
+      case kTVMFFIBigInt:
+        return true;
+      case kTVMFFIArray:
+      case kTVMFFIList:
+      case kTVMFFIMap:
+      case kTVMFFIDict:
+        // As their hooks do, which are there for other engines.
+        return !Push(value, kTVMFFISEqHashKindUnsupported, region, in_place, replaced, made);
+      default:
+        break;
+    }
     static const reflection::TypeAttrColumn inplace(type_attr::kStructuralMaybeInplaceMutate);
     AnyView hook;
-    const bool in_place = may_change && IsUniqueObject(value);
     if (in_place) hook = inplace[value.type_index()];
-    if (hook == nullptr) hook = hooks[value.type_index()];
+    if (hook == nullptr) hook = Hooks()[value.type_index()];
     if (hook == nullptr) return StartWithoutHook(value, region, replaced, made);
-    if (hook.same_as(AnyView(kLeaveUnchanged))) return true;
-    if (hook.same_as(AnyView(kMutateContainer)) || hook.same_as(AnyView(kMutateInPlace))) {
-      const bool push_in_place = hook.same_as(AnyView(kMutateInPlace));
-      return !Push(value, kTVMFFISEqHashKindUnsupported, region, push_in_place, replaced, made);
-    }
     {
       // The region is the one of the value, whatever it was for the hook that asks.
       struct Restore {
@@ -302,7 +327,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
         AddFrame(*made, value);
       } else {
         MutateResult result = DefaultMutateExpected(value, mode);
-        *made = details::ExpectedUnsafe::GetData(result);
+        *made = detail::ExpectedUnsafe::GetData(result);
       }
     }
     return true;
@@ -313,7 +338,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
     if (value.type_index() < kTVMFFIStaticObjectBegin) return true;
     const TVMFFISEqHashKind kind = StructuralKindOf(TVMFFIGetTypeInfo(value.type_index()));
     if (IsFreeVarOrDAGNode(kind)) {
-      Any known = details::AnyUnsafe::MoveTVMFFIAnyRawToAny(VarRemapGetImpl(this, value));
+      Any known = detail::AnyUnsafe::MoveTVMFFIAnyRawToAny(VarRemapGetImpl(this, value));
       if (known != nullptr) {
         *made = std::move(known);
         return true;
@@ -332,42 +357,48 @@ class MutateWalkObj : public StructuralMapEngineBase {
   // False: it failed, and *made is the error.
   bool Push(AnyView value, TVMFFISEqHashKind kind, TVMFFIDefRegionKind region, bool in_place,
             Any* replaced, Any* made) noexcept {
-    const size_t first = parts_.size();
-    Expected<Any> done = CatchExpected<Any>([&]() -> Expected<Any> {
-      if (frames_.size() >= kMaxGraphDepth) {
-        return Error("ValueError", "StructuralMutate: the value is nested too deeply", "");
+    const size_t first = parts_.size(), depth = frames_.size();
+    try {
+      if (depth >= kMaxGraphDepth) {
+        TVM_FFI_THROW(ValueError) << "StructuralMutate: the value is nested too deeply";
       }
-      auto* object = details::AnyUnsafe::RawObjectPtrFromAnyViewAfterCheck(value);
-      Frame frame{Any(value),
-                  Any(Unchanged{}),
-                  in_place ? Slots(object) : Slots(),
-                  first,
-                  first,
-                  first,
-                  kind,
-                  region,
-                  InnerDefRegion(kind, region),
-                  in_place,
-                  KindOfNode(object->type_index()) == NodeKind::kMapping,
-                  false};
-      if (!in_place) AppendParts(object, &parts_);
-      frame.last = parts_.size();
-      frames_.push_back(std::move(frame));
+      auto* object = detail::AnyUnsafe::RawObjectPtrFromAnyViewAfterCheck(value);
+      const bool is_array = !in_place && object->type_index() == kTVMFFIArray;
+      const bool is_owned = in_place || (depth != 0 && frames_.back().in_place);
+      Frame& frame = frames_.emplace_back();
+      frame.node = is_owned ? Part::Owned(value) : Part::Borrowed(value.CopyToTVMFFIAny());
+      if (in_place) frame.slots = Slots(object);
+      frame.first = frame.next = frame.last = first;
+      frame.kind = kind;
+      frame.region = region;
+      frame.inner_region = InnerDefRegion(kind, region);
+      frame.in_place = in_place;
+      frame.is_mapping = KindOfNode(object->type_index()) == NodeKind::kMapping;
+      frame.is_array = is_array;
+      if (is_array) {
+        frame.next = 0;
+        frame.last = static_cast<const SeqBaseObj*>(object)->size();
+      } else if (!in_place) {
+        AppendParts(object, &parts_);
+        frames_[depth].last = parts_.size();  // a getter may have run the engine
+      }
       if (circle_watch_.DueAt(frames_.size()) &&
-          CircleWatch::HasRepeat(frames_, [](const Frame& f) { return ObjectOf(f.node); })) {
-        Frame cyclic = std::move(frames_.back());
-        frames_.pop_back();
+          CircleWatch::HasRepeat(frames_, [](const Frame& f) { return f.node.object(); })) {
         TVM_FFI_THROW(ValueError) << "StructuralMutate: the value contains itself (at type `"
-                                  << cyclic.node.GetTypeKey() << "`)";
+                                  << value.GetTypeKey() << "`)";
       }
-      return Any();
-    });
-    if (done.is_ok()) {
       frames_.back().replaced = std::move(*replaced);
       return true;
+    } catch (const Error& error) {
+      *made = error;
+    } catch (const std::exception& error) {
+      *made = Error("InternalError", error.what(), "");
+    } catch (...) {
+      *made = Error("RuntimeError", kUnknownException, "");
     }
+    // Reading fields may fail after the frame was pushed.
+    if (frames_.size() > depth) frames_.pop_back();
     DropParts(first);
-    *made = done.error();
     AddFrame(*made, value);
     return false;
   }
@@ -389,10 +420,52 @@ class MutateWalkObj : public StructuralMapEngineBase {
       slots.Advance();
       return;
     }
+    if (top.is_array) {
+      AcceptElement(&top, std::move(mutated));
+      return;
+    }
     MutatePart& part = parts_[top.next++];
     if (IsUnchanged(mutated) || mutated.same_as(part.value)) return;
     part.value.swap(mutated);
     part.is_changed = top.is_changed = true;
+  }
+
+  void AcceptElement(Frame* top, Any mutated) noexcept {
+    const size_t index = top->next++;
+    const Any& element = top->Element(index);
+    if (IsUnchanged(mutated) || mutated.same_as(element)) {
+      if (top->is_changed) SeqOps::Append(MadeArray(*top), element);
+      return;
+    }
+    if (!top->is_changed) {
+      Expected<Any> made = CatchExpected<Any>([&] {
+        return Expected<Any>(ObjectRef(ArrayOps::Empty(static_cast<int64_t>(top->last))));
+      });
+      if (made.is_err()) {
+        failure_ = made.error();
+        return;
+      }
+      top->made = std::move(made).value();
+      top->is_changed = true;
+      for (size_t i = 0; i < index; ++i) SeqOps::Append(MadeArray(*top), top->Element(i));
+    }
+    SeqOps::Append(MadeArray(*top), std::move(mutated));
+  }
+
+  static SeqBaseObj* MadeArray(const Frame& frame) {
+    return const_cast<SeqBaseObj*>(static_cast<const SeqBaseObj*>(ObjectOf(frame.made)));
+  }
+
+  // Goes on with the array on top until an element needs a frame (true), or to the end or a
+  // failure.
+  bool AdvanceArray(Any* result) noexcept {
+    while (failure_ == nullptr) {
+      const Frame& top = frames_.back();  // anew: callbacks may run the engine, which moves frames
+      if (top.next == top.last) return false;
+      if (!Enter(top.Element(top.next), top.inner_region, false, result)) return true;
+      Accept(result);
+    }
+    return false;
   }
 
   // The next part of the top frame, or its end. The result is as for Enter.
@@ -403,6 +476,8 @@ class MutateWalkObj : public StructuralMapEngineBase {
         if (Any* slot = top.slots.Current()) {
           return Enter(*slot, top.inner_region, true, result);
         }
+      } else if (top.is_array) {
+        if (AdvanceArray(result)) return false;
       } else if (top.next < top.last) {
         if (top.is_mapping) ++top.next;  // past the key
         const MutatePart& part = parts_[top.next];
@@ -411,31 +486,34 @@ class MutateWalkObj : public StructuralMapEngineBase {
         return Enter(part.value, region, false, result);
       }
     }
-    Frame done = std::move(top);
+    Frame done = std::move(frames_.back());  // not `top`: frames may have moved
     frames_.pop_back();
     Any made = failure_ != nullptr ? std::exchange(failure_, Any()) : Finish(done);
     DropParts(done.first);
-    if (IsError(made)) AddFrame(made, done.node);
-    Complete(done.node, done.region, std::move(done.replaced), std::move(made), result);
+    if (IsError(made)) AddFrame(made, done.node.view());
+    Complete(done.node.view(), done.region, std::move(done.replaced), std::move(made), result);
     return true;
   }
 
   // What the parts of a frame make.
   Any Finish(const Frame& done) noexcept {
     Any made = Unchanged{};
-    if (done.is_changed) {
+    if (done.is_array && done.is_changed) {
+      made = done.made;
+    } else if (done.is_changed) {
       const MutatePart* parts = parts_.data();
-      const Object* node = ObjectOf(done.node);
+      const Object* node = done.node.object();
       Expected<Any> built = CatchExpected<Any>(
           [&] { return Expected<Any>(MakeChanged(node, parts + done.first, parts + done.last)); });
-      made = details::ExpectedUnsafe::GetData(built);
+      made = detail::ExpectedUnsafe::GetData(built);
     }
     if (IsError(made) || !IsFreeVarOrDAGNode(done.kind)) return made;
     if (done.kind == kTVMFFISEqHashKindFreeVar && IsUnchanged(made) &&
         done.region != kTVMFFIDefRegionKindPattern) {
       return made;
     }
-    Any set = details::AnyUnsafe::MoveTVMFFIAnyRawToAny(VarRemapSetImpl(this, done.node, made));
+    Any set =
+        detail::AnyUnsafe::MoveTVMFFIAnyRawToAny(VarRemapSetImpl(this, done.node.view(), made));
     return IsError(set) ? set : made;
   }
 
@@ -454,7 +532,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
 
   Any Call(AnyView value, TVMFFIDefRegionKind region, bool may_change, bool* matched) noexcept {
     if (dispatch_.form != kOwn) {
-      return details::AnyUnsafe::MoveTVMFFIAnyRawToAny(
+      return detail::AnyUnsafe::MoveTVMFFIAnyRawToAny(
           dispatch_.call(dispatch_.self, value, nullptr, region, matched));
     }
     if (IsStackLow()) return Error("ValueError", kHooksUsedUpStack, "");
@@ -463,7 +541,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
       TVMFFIDefRegionKind old;
       ~Restore() { *slot = old; }
     } restore{&def_region_mode_, std::exchange(def_region_mode_, region)};
-    return details::AnyUnsafe::MoveTVMFFIAnyRawToAny(
+    return detail::AnyUnsafe::MoveTVMFFIAnyRawToAny(
         dispatch_.call(dispatch_.self, value, this, may_change ? 1 : 0, matched));
   }
 
@@ -494,57 +572,57 @@ Any RunEngine(Any root, const MutateDispatch& dispatch) {
 using CallbackList = Array<Tuple<int32_t, Function>>;
 using MutateList = Array<Tuple<int32_t, Function, bool>>;
 
+// A callback in the form in which every value is compared with it.
+struct DynamicCallback {
+  int32_t type_index;
+  Function call;
+  bool takes_extra;  // the region or the mode
+};
+using DynamicCallbacks = std::vector<DynamicCallback>;
+
+const DynamicCallback* FindCallback(const DynamicCallbacks& callbacks, AnyView value) {
+  for (const DynamicCallback& callback : callbacks) {
+    if (detail::RuntimeTypeIndexMatch(value.type_index(), callback.type_index)) return &callback;
+  }
+  return nullptr;
+}
+
 TVMFFIAny ToRaw(Expected<Any> result) {
-  return details::ExpectedUnsafe::MoveToTVMFFIAny(std::move(result));
+  return detail::ExpectedUnsafe::MoveToTVMFFIAny(std::move(result));
 }
 
-struct DynamicMap {
-  CallbackList plain;
-  CallbackList with_kind;
-
-  static TVMFFIAny Call(void* raw, AnyView value, StructuralMutatorObj*, int32_t region,
-                        bool* matched) noexcept {
-    auto* self = static_cast<DynamicMap*>(raw);
-    *matched = true;
-    for (const auto& entry : self->plain) {
-      if (!details::RuntimeTypeIndexMatch(value.type_index(), entry.get<0>())) continue;
-      return ToRaw(entry.get<1>().CallExpected<Any>(value));
-    }
-    for (const auto& entry : self->with_kind) {
-      if (!details::RuntimeTypeIndexMatch(value.type_index(), entry.get<0>())) continue;
-      return ToRaw(entry.get<1>().CallExpected<Any>(value, region));
-    }
-    *matched = false;
-    return Unchanged{}.CopyToTVMFFIAny();
-  }
-};
-
-struct DynamicMutate {
-  MutateList entries;
-
-  static TVMFFIAny Call(void* raw, AnyView value, StructuralMutatorObj* mutator, int32_t mode,
-                        bool* matched) noexcept {
-    auto* self = static_cast<DynamicMutate*>(raw);
-    *matched = true;
-    for (const auto& entry : self->entries) {
-      if (!details::RuntimeTypeIndexMatch(value.type_index(), entry.get<0>())) continue;
-      const Function callback = entry.get<1>();
-      if (entry.get<2>()) return ToRaw(callback.CallExpected<Any>(value, mutator, mode));
-      return ToRaw(callback.CallExpected<Any>(value, mutator));
-    }
-    *matched = false;
-    return Unchanged{}.CopyToTVMFFIAny();
-  }
-};
-
-Any MapWithCallbacks(Any root, CallbackList plain, CallbackList with_kind, int32_t order) {
-  DynamicMap callbacks{std::move(plain), std::move(with_kind)};
-  return RunEngine(std::move(root), {&DynamicMap::Call, &callbacks, order == 0 ? 0 : 1});
+TVMFFIAny CallForMap(void* callbacks, AnyView value, StructuralMutatorObj*, int32_t region,
+                     bool* matched) noexcept {
+  const auto* found = FindCallback(*static_cast<DynamicCallbacks*>(callbacks), value);
+  *matched = found != nullptr;
+  if (found == nullptr) return Unchanged{}.CopyToTVMFFIAny();
+  if (found->takes_extra) return ToRaw(found->call.CallExpected<Any>(value, region));
+  return ToRaw(found->call.CallExpected<Any>(value));
 }
 
-Any MutateWithCallbacks(Any root, MutateList entries) {
-  DynamicMutate callbacks{std::move(entries)};
-  return RunEngine(std::move(root), {&DynamicMutate::Call, &callbacks, 2});
+TVMFFIAny CallForMutate(void* callbacks, AnyView value, StructuralMutatorObj* mutator, int32_t mode,
+                        bool* matched) noexcept {
+  const auto* found = FindCallback(*static_cast<DynamicCallbacks*>(callbacks), value);
+  *matched = found != nullptr;
+  if (found == nullptr) return Unchanged{}.CopyToTVMFFIAny();
+  if (found->takes_extra) return ToRaw(found->call.CallExpected<Any>(value, mutator, mode));
+  return ToRaw(found->call.CallExpected<Any>(value, mutator));
+}
+
+Any MapWithCallbacks(Any root, const CallbackList& plain, const CallbackList& with_kind,
+                     int32_t order) {
+  DynamicCallbacks callbacks;
+  for (const auto& entry : plain) callbacks.push_back({entry.get<0>(), entry.get<1>(), false});
+  for (const auto& entry : with_kind) callbacks.push_back({entry.get<0>(), entry.get<1>(), true});
+  return RunEngine(std::move(root), {&CallForMap, &callbacks, order == 0 ? 0 : 1});
+}
+
+Any MutateWithCallbacks(Any root, const MutateList& entries) {
+  DynamicCallbacks callbacks;
+  for (const auto& entry : entries) {
+    callbacks.push_back({entry.get<0>(), entry.get<1>(), entry.get<2>()});
+  }
+  return RunEngine(std::move(root), {&CallForMutate, &callbacks, 2});
 }
 
 Any ValueOr(MutateResult result, const Any& original) {
@@ -574,9 +652,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   tether::RegisterContainerMutate<ListObj>();
   tether::RegisterContainerMutate<MapObj>();
   tether::RegisterContainerMutate<DictObj>();
-  tether::RegisterLeafMutate<details::StringObj>();
-  tether::RegisterLeafMutate<details::BytesObj>();
-  tether::RegisterLeafMutate<details::BigIntObj>();
+  tether::RegisterLeafMutate<detail::StringObj>();
+  tether::RegisterLeafMutate<detail::BytesObj>();
+  tether::RegisterLeafMutate<detail::BigIntObj>();
   // NOLINTNEXTLINE(bugprone-unused-raii): the constructor registers the type
   refl::ObjectDef<StructuralMutatorObj>(refl::init(false));
   refl::GlobalDef()

@@ -161,7 +161,7 @@ TEST(CVersion, EqualsTheHeader) {
   EXPECT_EQ(version.patch, static_cast<uint32_t>(TVM_FFI_VERSION_PATCH));
   EXPECT_EQ(version.major, 0u);
   EXPECT_EQ(version.minor, 1u);
-  EXPECT_EQ(version.patch, 14u);
+  EXPECT_EQ(version.patch, 15u);
 }
 
 TEST(CObject, IncRefAndDecRefCount) {

@@ -375,14 +375,17 @@ TEST(FunctionInfo, SpellsSignatures) {
 
 TEST(FunctionInfo, SpellsSchemas) {
   using details::FunctionInfo;
-  EXPECT_EQ(
-      FunctionInfo<int(int, const String&)>::TypeSchema(),
-      R"({"type":"ffi.Function","args":[{"type":"int"},{"type":"int"},{"type":"ffi.String"}]})");
+  EXPECT_EQ(FunctionInfo<int(int, const String&)>::TypeSchema(),
+            R"({"type":"ffi.Function","named_args":{"return":[{"type":"int"}],)"
+            R"("params":[{"type":"int"},{"type":"ffi.String"}]}})");
   EXPECT_EQ(FunctionInfo<void(Any, AnyView)>::TypeSchema(),
-            R"({"type":"ffi.Function","args":[{"type":"None"},{"type":"Any"},{"type":"Any"}]})");
-  EXPECT_EQ(
-      FunctionInfo<Functor>::TypeSchema(),
-      R"({"type":"ffi.Function","args":[{"type":"int"},{"type":"ffi.String"},{"type":"float"}]})");
+            R"({"type":"ffi.Function","named_args":{"return":[{"type":"None"}],)"
+            R"("params":[{"type":"Any"},{"type":"Any"}]}})");
+  EXPECT_EQ(FunctionInfo<Functor>::TypeSchema(),
+            R"({"type":"ffi.Function","named_args":{"return":[{"type":"int"}],)"
+            R"("params":[{"type":"ffi.String"},{"type":"float"}]}})");
+  EXPECT_EQ(FunctionInfo<int()>::TypeSchema(),
+            R"({"type":"ffi.Function","named_args":{"return":[{"type":"int"}],"params":[]}})");
 }
 
 TEST(FunctionInfo, KnowsWhatItCanUnpack) {
@@ -543,7 +546,8 @@ TEST(TypedFunction, TravelsThroughAny) {
   EXPECT_TRUE(typed == nullptr);
   EXPECT_EQ((TypeTraits<TypedFunction<int(String)>>::TypeStr()), "(0: str) -> int");
   EXPECT_EQ((TypedFunction<int(String)>::TypeSchema()),
-            R"({"type":"ffi.Function","args":[{"type":"int"},{"type":"ffi.String"}]})");
+            R"({"type":"ffi.Function","named_args":{"return":[{"type":"int"}],)"
+            R"("params":[{"type":"ffi.String"}]}})");
   EXPECT_EQ(ErrorText([] { Any(1).cast<TypedFunction<int(int)>>(); }),
             "TypeError: Cannot convert from type `int` to `(0: int) -> int`");
 }
@@ -594,8 +598,9 @@ TEST(ExportedFunction, ErrorsNameTheExport) {
 
 TEST(ExportedFunction, CarriesMetadataAndDoc) {
   EXPECT_EQ(CallExported(__tvm_ffi__metadata_core_test_add).cast<String>(),
-            R"({"type_schema":"{\"type\":\"ffi.Function\",\"args\":[{\"type\":\"int\"},)"
-            R"({\"type\":\"int\"},{\"type\":\"int\"}]}"})");
+            R"({"type_schema":"{\"type\":\"ffi.Function\",)"
+            R"(\"named_args\":{\"return\":[{\"type\":\"int\"}],)"
+            R"(\"params\":[{\"type\":\"int\"},{\"type\":\"int\"}]}}"})");
   EXPECT_EQ(CallExported(__tvm_ffi__doc_core_test_add).cast<String>(), "Adds two integers.");
 }
 
@@ -629,8 +634,9 @@ TEST(TestingLibrary, ExportsWhatFrontendsRelyOn) {
   EXPECT_EQ(Function::InvokeExternC(nullptr, __tvm_ffi_testing_dll_schema_id_int, 9).cast<int>(),
             9);
   EXPECT_EQ(CallExported(__tvm_ffi__metadata_testing_dll_schema_id_int).cast<String>(),
-            R"({"type_schema":"{\"type\":\"ffi.Function\",\"args\":[{\"type\":\"int\"},)"
-            R"({\"type\":\"int\"}]}"})");
+            R"({"type_schema":"{\"type\":\"ffi.Function\",)"
+            R"(\"named_args\":{\"return\":[{\"type\":\"int\"}],)"
+            R"(\"params\":[{\"type\":\"int\"}]}}"})");
   EXPECT_FALSE(
       CallExported(__tvm_ffi__doc_testing_dll_test_add_with_docstring).cast<String>().empty());
 }

@@ -184,14 +184,16 @@ TEST(Module, FrontendFunctionsForwardToTheModule) {
 TEST(Module, SignaturesOfTheFrontendFunctions) {
   Function metadata = Global("ffi.GetGlobalFuncMetadata");
   EXPECT_EQ(metadata("ffi.ModuleGetFunction").cast<String>(),
-            R"({"type_schema":"{\"type\":\"ffi.Function\",\"args\":[{\"type\":\"Optional\",)"
-            R"(\"args\":[{\"type\":\"ffi.Function\"}]},{\"type\":\"ffi.Module\"},)"
-            R"({\"type\":\"ffi.String\"},{\"type\":\"bool\"}]}"})");
+            R"({"type_schema":"{\"type\":\"ffi.Function\",\"named_args\":{\"return\":[)"
+            R"({\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Function\"}]}],)"
+            R"(\"params\":[{\"type\":\"ffi.Module\"},)"
+            R"({\"type\":\"ffi.String\"},{\"type\":\"bool\"}]}}"})");
   EXPECT_EQ(metadata("ffi.SystemLib").cast<String>(),
             R"({"type_schema":"{\"type\":\"ffi.Function\"}"})");
   EXPECT_EQ(metadata("ffi.Module.load_from_file.so").cast<String>(),
-            R"({"type_schema":"{\"type\":\"ffi.Function\",\"args\":[{\"type\":\"ffi.Module\"},)"
-            R"({\"type\":\"ffi.String\"},{\"type\":\"ffi.String\"}]}"})");
+            R"({"type_schema":"{\"type\":\"ffi.Function\",)"
+            R"(\"named_args\":{\"return\":[{\"type\":\"ffi.Module\"}],)"
+            R"(\"params\":[{\"type\":\"ffi.String\"},{\"type\":\"ffi.String\"}]}}"})");
 }
 
 TEST(Module, PinnedModulesStayAliveUntilRemoved) {
@@ -315,8 +317,9 @@ TEST(LibraryModule, FunctionsMetadataAndDocs) {
   EXPECT_EQ(module->GetFunctionDoc("add_one").value(), "Adds one to an integer.");
   EXPECT_FALSE(module->GetFunctionDoc("fail").has_value());
   EXPECT_EQ(module->GetFunctionMetadata("add_one").value(),
-            R"({"type_schema":"{\"type\":\"ffi.Function\",\"args\":[{\"type\":\"int\"},)"
-            R"({\"type\":\"int\"}]}"})");
+            R"({"type_schema":"{\"type\":\"ffi.Function\",)"
+            R"(\"named_args\":{\"return\":[{\"type\":\"int\"}],)"
+            R"(\"params\":[{\"type\":\"int\"}]}}"})");
   EXPECT_FALSE(module->GetFunctionMetadata("nothing").has_value());
   // Each request makes a function object of its own.
   EXPECT_FALSE(

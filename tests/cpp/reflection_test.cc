@@ -672,9 +672,9 @@ TEST(Reflection, MethodRecordDescribesTheMethod) {
   const TVMFFIMethodInfo* sum = refl::GetMethodInfo("test_reflection.Point", "sum");
   EXPECT_EQ(Text(sum->doc), "x + y.");
   EXPECT_EQ(sum->flags, 0);
-  EXPECT_EQ(Text(sum->metadata),
-            R"({"type_schema":"{\"type\":\"ffi.Function\",\"args\":[{\"type\":\"int\"},)"
-            R"({\"type\":\"test_reflection.Point\"}]}"})");
+  EXPECT_EQ(Text(sum->metadata), R"({"type_schema":"{\"type\":\"ffi.Function\",)"
+                                 R"(\"named_args\":{\"return\":[{\"type\":\"int\"}],)"
+                                 R"(\"params\":[{\"type\":\"test_reflection.Point\"}]}}"})");
   const TVMFFIMethodInfo* add = refl::GetMethodInfo("test_reflection.Point", "add");
   EXPECT_EQ(add->flags, kTVMFFIFieldFlagBitMaskIsStaticMethod);
   EXPECT_NE(Text(add->metadata).find(",\"level\":3}"), std::string::npos);
@@ -725,8 +725,9 @@ TEST(Reflection, ADefaultThatCannotBeWrittenIsRefused) {
 TEST(Reflection, GlobalFunctionsCarryNameSchemaAndMetadata) {
   Function metadata = Function::GetGlobalRequired("ffi.GetGlobalFuncMetadata");
   EXPECT_EQ(metadata("test_reflection.add").cast<String>(),
-            R"({"type_schema":"{\"type\":\"ffi.Function\",\"args\":[{\"type\":\"int\"},)"
-            R"({\"type\":\"int\"},{\"type\":\"int\"}]}","pure":true})");
+            R"({"type_schema":"{\"type\":\"ffi.Function\",)"
+            R"(\"named_args\":{\"return\":[{\"type\":\"int\"}],)"
+            R"(\"params\":[{\"type\":\"int\"},{\"type\":\"int\"}]}}","pure":true})");
   EXPECT_EQ(metadata("test_reflection.count").cast<String>(),
             R"({"type_schema":"{\"type\":\"ffi.Function\"}"})");
   EXPECT_EQ(Function::GetGlobalRequired("test_reflection.count")(1, 2, 3).cast<int>(), 3);
@@ -765,9 +766,9 @@ TEST(Reflection, AnExplicitInitIsAMethodAndAnAttribute) {
   const TVMFFIMethodInfo* method = refl::GetMethodInfo("test_reflection.Point", "__ffi_init__");
   EXPECT_EQ(method->flags, kTVMFFIFieldFlagBitMaskIsStaticMethod);
   EXPECT_EQ(Text(method->doc), "Makes a point.");
-  EXPECT_EQ(Text(method->metadata),
-            R"({"type_schema":"{\"type\":\"ffi.Function\",\"args\":[{\"type\":\"ffi.Object\"},)"
-            R"({\"type\":\"int\"},{\"type\":\"int\"}]}"})");
+  EXPECT_EQ(Text(method->metadata), R"({"type_schema":"{\"type\":\"ffi.Function\",)"
+                                    R"(\"named_args\":{\"return\":[{\"type\":\"ffi.Object\"}],)"
+                                    R"(\"params\":[{\"type\":\"int\"},{\"type\":\"int\"}]}}"})");
   AnyView attr = Attr("__ffi_init__", PointObj::RuntimeTypeIndex());
   EXPECT_TRUE(Any(attr).same_as(Any(AnyView::CopyFromTVMFFIAny(method->method))));
   Point made = attr.cast<Function>()(3, 4).cast<Point>();

@@ -135,7 +135,8 @@ TEST(Stl, NamesSchemasAndStorage) {
   EXPECT_EQ((TypeTraits<std::variant<int, double>>::TypeSchema()),
             R"({"type":"std::variant","args":[)" + i + ", " + f + "]}");
   EXPECT_EQ((TypeTraits<std::function<int(int, double)>>::TypeSchema()),
-            R"({"type":"std::function","args":[)" + i + ",[" + i + ", " + f + "]]}");
+            R"({"type":"std::function","named_args":{"return":[)" + i + R"(],"params":[)" + i +
+                ", " + f + "]}}");
   static_assert(!TypeTraits<std::vector<int>>::storage_enabled);
   static_assert(!TypeTraits<std::map<int, int>>::storage_enabled);
   static_assert(TypeTraits<std::optional<int>>::storage_enabled);

@@ -57,12 +57,13 @@ std::string SchemaMetadata(const std::string& schema) {
 }
 
 std::string Callable(const std::vector<std::string>& result_and_args) {
-  std::string text = "{\"type\":\"ffi.Function\",\"args\":[";
-  for (size_t i = 0; i < result_and_args.size(); ++i) {
-    if (i != 0) text += ",";
+  std::string text = "{\"type\":\"ffi.Function\",\"named_args\":{\"return\":[";
+  text += result_and_args[0] + "],\"params\":[";
+  for (size_t i = 1; i < result_and_args.size(); ++i) {
+    if (i != 1) text += ",";
     text += result_and_args[i];
   }
-  return text + "]}";
+  return text + "]}}";
 }
 
 std::string Simple(const std::string& name) { return "{\"type\":\"" + name + "\"}"; }

@@ -85,7 +85,9 @@ TEST(MasterTable, Objects) {
   ExpectTraits<Function>("ffi.Function", S("ffi.Function"), 64, 68, true);
   ExpectTraits<Error>("ffi.Error", S("ffi.Error"), 64, 67, true);
   ExpectTraits<TypedFunction<int(bool)>>(
-      "(0: bool) -> int", S("ffi.Function", S("int") + "," + S("bool")), 68, 68, true);
+      "(0: bool) -> int",
+      R"({"type":"ffi.Function","named_args":{"return":[{"type":"int"}],"params":[{"type":"bool"}]}})",
+      68, 68, true);
 }
 
 TEST(MasterTable, Templates) {

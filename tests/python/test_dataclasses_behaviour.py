@@ -610,16 +610,17 @@ def test_marked_functions_become_methods() -> None:
     key = info.type_key
     assert by_name["plus"].metadata["type_schema"] == {
         "type": "Callable",
-        "args": [{"type": "int"}, {"type": key}, {"type": "int"}],
+        "named_args": {"return": [{"type": "int"}], "params": [{"type": key}, {"type": "int"}]},
     }
-    assert by_name["make"].metadata["type_schema"]["args"] == [{"type": "int"}, {"type": "int"}]
+    assert by_name["make"].metadata["type_schema"]["named_args"] == {
+        "return": [{"type": "int"}],
+        "params": [{"type": "int"}],
+    }
     assert by_name["__ffi_custom__"].metadata["type_schema"] == {"type": "Callable"}
-    assert by_name["untyped"].metadata["type_schema"]["args"] == [
-        {"type": "Any"},
-        {"type": key},
-        {"type": "Any"},
-        {"type": "Any"},
-    ]
+    assert by_name["untyped"].metadata["type_schema"]["named_args"] == {
+        "return": [{"type": "Any"}],
+        "params": [{"type": key}, {"type": "Any"}, {"type": "Any"}],
+    }
     assert Node(1).plus(5) == 6
     assert Node.make(2) == 4
 

@@ -108,13 +108,15 @@ def test_a_wrong_number_of_arguments_is_refused(origin: str, count: int, message
 
 @pytest.mark.parametrize("args", [("int",), (3,), (None,), (int,)])
 def test_arguments_must_be_schemas(args: Any) -> None:
-    with pytest.raises(TypeError, match=r"argument \[0\] of Array must be a TypeSchema"):
+    with pytest.raises(TypeError, match="schema arguments must be TypeSchema instances"):
         TypeSchema("Array", args)
 
 
 def test_origin_must_be_text() -> None:
-    with pytest.raises(TypeError, match="origin must be a str, got int"):
+    with pytest.raises(TypeError, match=r"^schema type must be a string$"):
         TypeSchema(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^schema type must be a nonempty string$"):
+        TypeSchema("")
 
 
 def test_schemas_are_values_without_a_hash() -> None:
@@ -167,7 +169,7 @@ def test_schemas_are_values_without_a_hash() -> None:
         (typing.Callable, "Callable[..., Any]"),
         (collections.abc.Callable, "Callable[..., Any]"),
         (Callable[[int, str], bool], "Callable[[int, str], bool]"),
-        (typing.Callable[..., int], "Callable[[], int]"),
+        (typing.Callable[..., int], "Callable[..., int]"),
         (collections.abc.Callable[[], None], "Callable[[], None]"),
         (tvm_ffi.Object, "Object"),
         (tvm_ffi.Function, "Callable[..., Any]"),
@@ -292,7 +294,7 @@ def test_json_that_is_not_understood_is_ignored_or_named() -> None:
     for bad in ([], {}, 3, None, {"args": []}):
         with pytest.raises(TypeError, match="expected schema dict with 'type' key, got "):
             TypeSchema.from_json_obj(bad)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="schema 'type' must be a str, got int"):
+    with pytest.raises(TypeError, match=r"^schema type must be a string$"):
         TypeSchema.from_json_obj({"type": 3})
     with pytest.raises(ValueError):
         TypeSchema.from_json_str("{")
@@ -415,3 +417,80 @@ def test_functions_of_every_release_are_read() -> None:
     with pytest.raises(ValueError, match="return group must contain exactly one type"):
         TypeSchema.from_json_str('{"type":"ffi.Function","named_args":{"return":[]}}')
     assert repr(TypeSchema.from_json_str('{"type":"ffi.BigInt"}')) == "int"
+
+
+def test_a_callable_is_stored_in_groups() -> None:
+    integer, text = TypeSchema("int"), TypeSchema("str")
+    flat = TypeSchema("Callable", (integer, text))
+    assert flat.args == () and flat.named_args == {"return": (integer,), "params": (text,)}
+    assert flat == TypeSchema.from_annotation(typing.Callable[[str], int])
+    assert flat.to_json() == {
+        "type": "Callable",
+        "named_args": {"return": [{"type": "int"}], "params": [{"type": "str"}]},
+    }
+    unknown = TypeSchema.from_annotation(typing.Callable[..., int])
+    assert unknown.named_args == {"return": (integer,)}
+    assert unknown == TypeSchema("Callable", (integer,)) and repr(unknown) == "Callable[..., int]"
+    none = TypeSchema.from_annotation(typing.Callable[[], int])
+    assert none.named_args == {"return": (integer,), "params": ()} and none != unknown
+    bare = TypeSchema("Callable")
+    assert bare.args == () and bare.named_args is None and bare.to_json() == {"type": "Callable"}
+    for schema in (flat, unknown, none, bare):
+        assert TypeSchema.from_json_obj(schema.to_json()) == schema
+        schema.check_value(lambda: 1)
+    assert flat.repr(lambda name: "F" if name == "Callable" else name) == "F[int, str]"
+
+
+def test_groups_that_are_wrong() -> None:
+    integer = TypeSchema("int")
+    for groups, error, message in (
+        ([], TypeError, "named_args must be a map of names to type lists"),
+        ({"": ()}, ValueError, "named_args keys must be nonempty strings"),
+        ({1: ()}, ValueError, "named_args keys must be nonempty strings"),
+        ({"a": integer}, TypeError, "named_args values must be lists of type schemas"),
+        ({"a": [3]}, TypeError, "named_args values must contain type schemas"),
+    ):
+        with pytest.raises(error, match=f"^{message}$"):
+            TypeSchema("X", named_args=groups)  # type: ignore[arg-type]
+    for args, groups in (
+        ((integer,), {"return": (integer,)}),
+        ((), {"return": (integer,), "x": ()}),
+    ):
+        with pytest.raises(ValueError, match="^Callable uses only named return and params groups$"):
+            TypeSchema("Callable", args, named_args=groups)
+    for groups in ({}, {"params": ()}, {"return": (integer, integer)}):
+        with pytest.raises(
+            ValueError, match="^Callable return group must contain exactly one type"
+        ):
+            TypeSchema("Callable", named_args=groups)
+    for json_groups, message in (
+        ([], "named_args must map names to type lists"),
+        ({"a": 3}, "named_args must map names to type lists"),
+        ({"a": [3]}, "named_args lists must contain type schemas"),
+    ):
+        with pytest.raises(TypeError, match=f"^{message}$"):
+            TypeSchema.from_json_obj({"type": "X", "named_args": json_groups})
+    named = TypeSchema("X", named_args={"a": [integer]})
+    assert repr(named) == "X" and TypeSchema.from_json_obj(named.to_json()) == named
+
+
+def test_a_fallback_is_printed_for_an_unknown_origin() -> None:
+    schema = TypeSchema("no.such.Type", fallback=TypeSchema("Array", (TypeSchema("int"),)))
+    assert repr(schema) == schema.input_repr() == schema.output_repr() == "Array[int]"
+    assert schema != TypeSchema("no.such.Type")
+    assert TypeSchema.from_json_obj(schema.to_json()) == schema
+    with pytest.raises(TypeError, match=r"unknown TypeSchema origin: 'no\.such\.Type'"):
+        schema.check_value([1])
+    assert repr(TypeSchema("no.such.Type", fallback="Any")) == "Any"
+    assert repr(TypeSchema("int", fallback=TypeSchema("str"))) == "int"
+
+
+def test_the_key_of_big_integers_is_kept() -> None:
+    read = TypeSchema.from_json_obj({"type": "ffi.BigInt"})
+    assert (read.origin, read.type_key) == ("int", "ffi.BigInt")
+    assert read == TypeSchema("int") and read.to_json() == {"type": "ffi.BigInt"}
+    by_index = TypeSchema.from_type_index(78)
+    assert (by_index.origin, by_index.type_key) == ("int", "ffi.BigInt")
+    assert by_index.to_json() == {"type": "ffi.BigInt"}
+    by_index.check_value(3)
+    assert TypeSchema.from_json_obj({"type": "ffi.String"}).type_key is None

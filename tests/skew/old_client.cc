@@ -3,13 +3,17 @@
 // A client library as users write them, compiled once per release of the interface and once against
 // our own headers. It registers functions named "skew.<release>.<what>" and the reflected classes
 // "skew.<release>.Node" and "skew.<release>.Machine" while it is being loaded; old_client_driver.cc
-// calls them from C++ and test_matrix.py from Python. Only what every release since 0.1.9 offers is
-// used, so one source serves all.
+// calls them from C++ and test_matrix.py from Python. One source serves all releases since 0.1.9.
 //
 //   SKEW_TAG   an identifier, unique per release    SKEW_NAME  the release as a string
 //   SKEW_MODULE_DISAGREES  set for 0.1.13, whose module functions no other release can call
 #include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/extra/module.h>
+#if __has_include(<tvm/ffi/big_int.h>)  // since 0.1.14
+#include <tvm/ffi/big_int.h>
+#include <tvm/ffi/extra/structural_mutate.h>
+#define SKEW_HAS_MUTATOR
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -105,7 +109,8 @@ class KeyObj : public Object {
 
 int64_t ValueOfKey(const Any& key) { return key.as<KeyObj>()->value; }
 
-#if TVM_FFI_VERSION_PATCH >= 16
+// The number in the headers of 0.1.15 is 16; ours have both forms.
+#if TVM_FFI_VERSION_PATCH >= 16 || defined(TVM_FFI_TETHER_VERSION_MAJOR)
 template <typename T>
 TVMFFIAny OwnedCell(T value) noexcept {
   return details::AnyUnsafe::MoveAnyToTVMFFIAny(Any(std::move(value)));
@@ -125,18 +130,19 @@ int64_t HashKey(const Any& key) {
 bool EqualKey(const Any& a, const Any& b) { return ValueOfKey(a) == ValueOfKey(b); }
 #endif
 
+template <typename T>
 void RegisterHook(const char* name, void* hook) {
   TVMFFIByteArray key{name, std::char_traits<char>::length(name)};
   AnyView value(hook);
   TVMFFIAny raw = value.CopyToTVMFFIAny();
-  if (TVMFFITypeRegisterAttr(KeyObj::_GetOrAllocRuntimeTypeIndex(), &key, &raw) != 0) {
+  if (TVMFFITypeRegisterAttr(T::_GetOrAllocRuntimeTypeIndex(), &key, &raw) != 0) {
     throw details::MoveFromSafeCallRaised();
   }
 }
 
 void RegisterKeys() {
-  RegisterHook("__any_hash__", reinterpret_cast<void*>(&HashKey));
-  RegisterHook("__any_equal__", reinterpret_cast<void*>(&EqualKey));
+  RegisterHook<KeyObj>("__any_hash__", reinterpret_cast<void*>(&HashKey));
+  RegisterHook<KeyObj>("__any_equal__", reinterpret_cast<void*>(&EqualKey));
   std::string p = kPrefix;
   refl::GlobalDef()
       .def((p + "make_key").c_str(),
@@ -157,6 +163,59 @@ void RegisterKeys() {
         return keys;
       });
 }
+
+#ifdef SKEW_HAS_MUTATOR
+// Its parts are known only to its hook.
+class PairObj : public Object {
+ public:
+  Any first, second;
+  Tally tally;
+
+  PairObj(Any first, Any second) : first(std::move(first)), second(std::move(second)) {}
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("skew." SKEW_NAME ".Pair", PairObj, Object);
+};
+
+TVMFFIAny MutatePair(StructuralMutatorObj* mutator, AnyView value) noexcept {
+  const PairObj* pair = value.as<PairObj>();
+  Any parts[] = {pair->first, pair->second};
+  bool is_changed = false;
+  for (Any& part : parts) {
+    Expected<UnchangedOr<Any>> result = mutator->MutateExpected(part);
+    if (result.is_err()) return details::AnyUnsafe::MoveAnyToTVMFFIAny(Any(result.error()));
+    UnchangedOr<Any> made = std::move(result).value();
+    if (made.UnchangedOrSameAs(part)) continue;
+    part = std::move(made).ValueUnchecked();
+    is_changed = true;
+  }
+  if (!is_changed) return Unchanged().CopyToTVMFFIAny();
+  Any made = ObjectRef(make_object<PairObj>(std::move(parts[0]), std::move(parts[1])));
+  return details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(made));
+}
+
+void RegisterMutation() {
+  RegisterHook<PairObj>("__s_mutate__", reinterpret_cast<void*>(&MutatePair));
+  std::string p = kPrefix;
+  refl::GlobalDef()
+      .def((p + "make_pair").c_str(),
+           [](Any first, Any second) {
+             return ObjectRef(make_object<PairObj>(std::move(first), std::move(second)));
+           })
+      .def((p + "pair_first").c_str(),
+           [](const ObjectRef& pair) { return pair.as<PairObj>()->first; })
+      .def((p + "pair_second").c_str(),
+           [](const ObjectRef& pair) { return pair.as<PairObj>()->second; })
+      .def((p + "add_to_ints").c_str(),
+           [](Any root, int64_t by) {
+             return StructuralMap<WalkOrder::kPostOrder>(std::move(root), [by](int64_t i) {
+               if (i < 0) TVM_FFI_THROW(ValueError) << "a bad number for " SKEW_NAME;
+               return i + by;
+             });
+           })
+      .def((p + "power_of_two").c_str(), [](int64_t bits) { return BigInt(1) << BigInt(bits); })
+      .def((p + "big_sum").c_str(), [](BigInt a, BigInt b) { return a + b; })
+      .def((p + "big_product").c_str(), [](BigInt a, BigInt b) { return a * b; });
+}
+#endif
 
 // References the client keeps for itself; released by drop, on a worker thread, or at process exit.
 Any& Held() {
@@ -556,6 +615,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   RegisterObjects();
   RegisterOwnership();
   RegisterKeys();
+#ifdef SKEW_HAS_MUTATOR
+  RegisterMutation();
+#endif
   RegisterStrings();
   RegisterSequences();
   RegisterMaps();

@@ -10,7 +10,9 @@
 // --global loads with RTLD_GLOBAL, so equal weak symbols merge between the libraries.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <tvm/ffi/big_int.h>
 #include <tvm/ffi/extra/module.h>
+#include <tvm/ffi/extra/structural_mutate.h>
 
 #include <algorithm>
 #include <atomic>
@@ -52,6 +54,10 @@ struct Client {
   // 0.1.13 is the one release that allocates through the registry; ours is the other.
   bool AllocatesThroughRegistry() const { return IsOurs() || name == "0.1.13"; }
   bool ModulesDisagree() const { return name == "0.1.13"; }
+  // Since 0.1.14.
+  bool HasMutator() const {
+    return Function::GetGlobal("skew." + name + ".add_to_ints").has_value();
+  }
 };
 
 std::vector<Client>& Clients() {
@@ -723,6 +729,51 @@ TEST_P(OldClient, ModulesWrittenThereAreUsableHere) {
   EXPECT_EQ(Call("module_call", library, "triple", 7).cast<int64_t>(), 21);
 }
 
+// ---- values that are younger than the client ------------------------------------------------
+
+TEST_P(OldClient, HandsOnAndFindsIntegersItDoesNotKnow) {
+  auto big = [] { return Any((BigInt(1) << BigInt(100)) + BigInt(7)); };
+  Any value = big();
+  EXPECT_TRUE(Call("echo", value).same_as(value));
+  EXPECT_EQ(HeaderOf(value)->combined_ref_count & 0xFFFFFFFF, 1u);
+  Any map = Call("map_set", Map<Any, Any>({{1, 2}}), value, "big");
+  EXPECT_EQ(Call("map_get", map, big()).cast<String>(), "big") << "equal by value";
+  EXPECT_EQ((map.cast<Map<Any, Any>>().at(big()).cast<String>()), "big");
+  Any keys = Call("map_of_keys", Array<Any>({value, big(), 5, BigInt(1) << BigInt(99)}));
+  EXPECT_EQ((keys.cast<Map<Any, Any>>().size()), 3u);
+  EXPECT_EQ(Call("key_count", keys, big()).cast<int64_t>(), 1);
+  Function use = Function::FromTyped([&]() { Call("make_node", value, "n"); });
+  EXPECT_EQ(Call("describe", use).cast<String>().substr(0, 9), "TypeError") << "not an int64";
+  Call("hold", big());
+  Call("drop_on_thread");
+}
+
+// Objects of clients that know nothing of it are mapped by their fields.
+TEST_P(OldClient, ObjectsAreMapped) {
+  Array<Any> kept = {"text"};
+  Any engine = Call("make_engine", 3, Array<Any>({4, kept}));
+  Any mapped;
+  try {
+    mapped = StructuralMap<WalkOrder::kPostOrder>(engine, [](int64_t i) { return -i; });
+  } catch (const Error& error) {
+    // The first releases do not register how an object is copied.
+    EXPECT_EQ(std::string(error.message()), "__ffi_shallow_copy__ must be an ffi.Function");
+    EXPECT_EQ(client().name, "0.1.9");
+    return;
+  }
+  std::string key = "skew." + client().name + ".Machine";
+  reflection::FieldGetter power(key, "power"), part(key, "part");
+  EXPECT_EQ(mapped.type_index(), engine.type_index());
+  EXPECT_EQ(power(mapped.cast<ObjectRef>()).cast<int64_t>(), -3);
+  EXPECT_EQ(power(engine.cast<ObjectRef>()).cast<int64_t>(), 3);
+  Array<Any> parts = part(mapped.cast<ObjectRef>()).cast<Array<Any>>();
+  EXPECT_EQ(parts[0].cast<int64_t>(), -4);
+  EXPECT_TRUE(parts[1].same_as(kept)) << "unchanged parts stay";
+  EXPECT_EQ(part(engine.cast<ObjectRef>()).cast<Array<Any>>()[0].cast<int64_t>(), 4);
+  EXPECT_EQ(reflection::GetMethod(key, "describe")(mapped).cast<String>(),
+            "engine " + client().name);
+}
+
 INSTANTIATE_TEST_SUITE_P(Releases, OldClient, testing::Range(size_t{0}, Clients().size()),
                          [](const testing::TestParamInfo<size_t>& info) {
                            std::string name = "v" + Clients()[info.param].name;
@@ -790,6 +841,61 @@ TEST(ClientPairs, KeysOfOneAreHashedByTheOther) {
       Function use = Function::FromTyped([&]() { user.Call("map_of_keys", keys); });
       EXPECT_EQ(user.Call("describe", use).cast<String>(),
                 "ValueError: a bad key of " + maker.name);
+    }
+  }
+}
+
+// The engine is the inline code of one release, the hook that of another; only the table of the
+// mutator crosses.
+TEST(ClientPairs, MutatorsOfOneDriveHooksOfTheOther) {
+  for (const Client& maker : Clients()) {
+    if (!maker.HasMutator()) continue;
+    for (const Client& user : Clients()) {
+      if (!user.HasMutator()) continue;
+      SCOPED_TRACE(maker.name + " -> " + user.name);
+      Any inner = user.Call("make_pair", 10, kLongText);
+      Any rest = user.Call("make_pair", kLongText, nullptr);
+      Any pair = maker.Call("make_pair", Array<Any>({1, inner, Map<Any, Any>({{1, 2}})}), rest);
+      Any made = user.Call("add_to_ints", pair, 5);
+      Array<Any> parts = maker.Call("pair_first", made).cast<Array<Any>>();
+      EXPECT_EQ(parts[0].cast<int64_t>(), 6);
+      EXPECT_EQ(user.Call("pair_first", parts[1]).cast<int64_t>(), 15);
+      EXPECT_EQ((parts[2].cast<Map<Any, Any>>().at(1).cast<int64_t>()), 7);
+      EXPECT_TRUE(maker.Call("pair_second", made).same_as(rest)) << "unchanged parts stay";
+      EXPECT_EQ(user.Call("pair_first", inner).cast<int64_t>(), 10) << "the root was shared";
+      EXPECT_TRUE(user.Call("add_to_ints", rest, 5).same_as(rest));
+      // The same by the engine of the library.
+      using Link = Tuple<int64_t, Function>;
+      Function twice = Function::FromTyped([](int64_t i) { return 2 * i; });
+      Array<Link> plain = {Link(static_cast<int64_t>(kTVMFFIInt), twice)};
+      Any by_library =
+          Function::GetGlobalRequired("ffi.StructuralMap")(pair, plain, Array<Link>(), 1);
+      Array<Any> doubled = maker.Call("pair_first", by_library).cast<Array<Any>>();
+      EXPECT_EQ(user.Call("pair_first", doubled[1]).cast<int64_t>(), 20);
+      Any bad = maker.Call("make_pair", 1, user.Call("make_pair", 2, -1));
+      Function use = Function::FromTyped([&]() { user.Call("add_to_ints", bad, 5); });
+      EXPECT_EQ(maker.Call("describe", use).cast<String>(),
+                "ValueError: a bad number for " + user.name);
+    }
+  }
+}
+
+TEST(ClientPairs, BigIntegersOfOneAreUsedByTheOther) {
+  for (const Client& maker : Clients()) {
+    if (!maker.HasMutator()) continue;
+    for (const Client& user : Clients()) {
+      SCOPED_TRACE(maker.name + " -> " + user.name);
+      Any power = maker.Call("power_of_two", 200), again = maker.Call("power_of_two", 200);
+      EXPECT_EQ(power.cast<BigInt>(), BigInt(1) << BigInt(200));
+      Any keys = user.Call("map_of_keys", Array<Any>({power, again}));
+      EXPECT_EQ((keys.cast<Map<Any, Any>>().size()), 1u);
+      EXPECT_EQ(user.Call("key_count", keys, again).cast<int64_t>(), 1);
+      if (!user.HasMutator()) continue;
+      Any sum = user.Call("big_sum", power, user.Call("power_of_two", 200));
+      EXPECT_EQ(sum.cast<BigInt>(), BigInt(1) << BigInt(201));
+      Any small = user.Call("big_sum", power, maker.Call("big_product", power, -1));
+      EXPECT_EQ(small.type_index(), kTVMFFIInt) << "what fits is an int for both";
+      EXPECT_EQ(small.cast<int64_t>(), 0);
     }
   }
 }

@@ -14,6 +14,7 @@ import ctypes
 import gc
 import os
 import random
+import re
 import sys
 import threading
 import weakref
@@ -555,3 +556,68 @@ def test_a_million_adopted_objects_leave_memory_flat() -> None:
     assert tying.stats()["adopted"] == adopted
     if SCALE >= 1:
         assert resident_bytes() - before < 8 << 20
+
+
+# ---- keys, integers and mutation ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keeper", KEEPERS, ids=repr)
+def test_keys_of_every_client_are_found(client: Client, keeper: Client) -> None:
+    """Whoever makes the map, Python and both clients find every key and see the same order."""
+    values = [0, 1, 2, 66, 67, 68, 1 << 40]
+    keys = [client.make_key(value) for value in values]
+    again = [client.make_key(value) for value in values]
+    others = [keeper.make_key(value) for value in values]
+    maps = [tvm_ffi.Map({k: i for i, k in enumerate([*keys, *others])})]
+    maps += [side.map_of_keys([*keys, *others]) for side in (client, keeper)]
+    expected = [*keys, *others] if client.release != keeper.release else keys
+    for made in maps:
+        assert len(made) == len(expected)
+        assert all(a.same_as(b) for a, b in zip(made, expected, strict=True))
+        for key in [*again, *others]:
+            assert key in made and client.key_count(made, key) == keeper.key_count(made, key) == 1
+        assert client.make_key(5) not in made
+        for side in (client, keeper):
+            assert all(a.same_as(b) for a, b in zip(side.keys_in_order(made), made, strict=True))
+    made = tvm_ffi.Dict({key: i for i, key in enumerate(keys)})
+    assert [made[key] for key in again] == list(range(len(values)))
+    with pytest.raises(ValueError, match=f"a bad key of {re.escape(client.release)}"):
+        tvm_ffi.Map({key: 0 for key in [*keys, *others, client.make_key(-1)]})
+
+
+def test_integers_beyond_64_bits(client: Client) -> None:
+    for value in (2**63, -(2**63) - 1, 2**200 + 1):
+        assert client.echo(value) == value
+        assert client.map_set({1: 2}, value, "big")[value] == "big"
+        with pytest.raises(TypeError):
+            client.make_node(value, "n")
+    if has_mutator(client):
+        assert client.power_of_two(200) == 2**200
+        assert client.big_sum(2**200, -1) == 2**200 - 1
+        assert client.big_product(2**100, 2**100) == 2**200
+
+
+@pytest.mark.parametrize("keeper", KEEPERS, ids=repr)
+def test_mutators_drive_hooks_of_other_clients(client: Client, keeper: Client) -> None:
+    if not has_mutator(client) or not has_mutator(keeper):
+        pytest.skip("older than mutation")
+    inner = keeper.make_pair(10, "text")
+    pair = client.make_pair([1, inner], "rest")
+    for made in (
+        keeper.add_to_ints(pair, 5),
+        tvm_ffi.structural_map(pair, (int, lambda number: number + 5)),
+        tvm_ffi.structural_mutate(pair, (int, lambda number, mutator: number + 5)),
+    ):
+        first = client.pair_first(made)
+        assert first[0] == 6 and keeper.pair_first(first[1]) == 15
+        assert client.pair_second(made) == "rest"
+    assert keeper.pair_first(client.pair_first(pair)[1]) == 10
+    with pytest.raises(ValueError, match=f"a bad number for {re.escape(keeper.release)}"):
+        keeper.add_to_ints(client.make_pair(-1, 2), 5)
+
+
+def has_mutator(client: Client) -> bool:
+    return (
+        tvm_ffi.get_global_func(f"skew.{client.release}.add_to_ints", allow_missing=True)
+        is not None
+    )

@@ -169,6 +169,20 @@ inline std::string Schema(const char* name, std::initializer_list<std::string> a
   return out.append("]}");
 }
 
+// {"type":"<name>","named_args":{"return":[<result>],"params":[<params>]}}
+inline std::string FunctionSchema(const char* name, const std::string& result,
+                                  std::initializer_list<std::string> params,
+                                  const char* separator = ",") {
+  std::string out = std::string("{\"type\":\"").append(name);
+  out.append("\",\"named_args\":{\"return\":[").append(result).append("],\"params\":[");
+  const char* sep = "";
+  for (const std::string& param : params) {
+    out.append(sep).append(param);
+    sep = separator;
+  }
+  return out.append("]}}");
+}
+
 }  // namespace tether
 
 namespace detail {

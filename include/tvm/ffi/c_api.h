@@ -65,7 +65,7 @@
 
 #define TVM_FFI_VERSION_MAJOR 0
 #define TVM_FFI_VERSION_MINOR 1
-#define TVM_FFI_VERSION_PATCH 14
+#define TVM_FFI_VERSION_PATCH 15
 
 /* The release of this implementation; the numbers above say which interface it implements. */
 #define TVM_FFI_TETHER_VERSION_MAJOR 0

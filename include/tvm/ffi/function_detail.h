@@ -69,8 +69,8 @@ struct FuncFunctorImpl {
     return out.append(") -> ").append(Type2Str<R>::v());
   }
   static std::string TypeSchema() {
-    return tether::Schema("ffi.Function",
-                          {detail::TypeSchema<R>::v(), detail::TypeSchema<Args>::v()...});
+    return tether::FunctionSchema("ffi.Function", detail::TypeSchema<R>::v(),
+                                  {detail::TypeSchema<Args>::v()...});
   }
 };
 

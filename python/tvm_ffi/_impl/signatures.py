@@ -43,12 +43,14 @@ def _types(function: Any) -> tuple[list[str] | None, str | None]:
         schema = json.loads(schema)
     if not isinstance(schema, dict):
         return None, None
-    named = schema.get("named_args", {})  # newer headers write these, older ones "args"
-    args = [*named.get("return", ()), *named.get("params", ())] or schema.get("args")
-    if not args:
+    if schema.get("args"):  # headers up to 0.1.14, where the result alone means no parameters
+        result, *params = schema["args"]
+        schema = {**schema, "args": [], "named_args": {"return": [result], "params": params}}
+    groups = core.TypeSchema.from_json_obj(schema).named_args
+    if groups is None:
         return None, None
-    result, *parameters = [core.TypeSchema.from_json_obj(arg).repr() for arg in args]
-    return parameters, result
+    parameters = [param.repr() for param in groups["params"]] if "params" in groups else None
+    return parameters, groups["return"][0].repr()
 
 
 def parameters_of(function: Any, names: list[str] | None = None) -> list[Parameter] | None:

@@ -7,6 +7,7 @@ None and the caller tries again when more classes are known.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import typing
 from typing import Any, ClassVar, ForwardRef
@@ -81,11 +82,14 @@ def _needs_no_evaluation(annotation: Any) -> bool:
     return is_kw_only_marker(annotation) or annotation in ("ClassVar", "typing.ClassVar", ClassVar)
 
 
-def resolve_hints(cls: type, owners: list[type]) -> list[dict[str, Any]] | None:
+def resolve_hints(
+    cls: type, owners: list[type], default_globals: dict[str, Any] | None = None
+) -> list[dict[str, Any]] | None:
     """Evaluate the annotations of each owner, or return None if some name is not known yet."""
+    scopes = [module_globals(owner, cls) or default_globals or {} for owner in owners]
     for names in _namespaces(cls, owners):
         try:
-            return [_owner_hints(owner, names, module_globals(owner, cls)) for owner in owners]
+            return [_owner_hints(o, names, scope) for o, scope in zip(owners, scopes, strict=True)]
         except (NameError, AttributeError):
             continue
     return None
@@ -125,16 +129,24 @@ class FieldPlan:
     def __init__(self) -> None:
         self.fields: dict[str, Field] = {}
         self.init_properties: dict[str, Any] = {}
-        self.marker_names: list[str] = []
+        self.kw_only_names: list[str] = []
+        # (marker, owner, name, number of own fields before it)
+        self.markers: list[tuple[Any, type, str, int]] = []
 
     @property
     def consumed_names(self) -> list[str]:
         """Names of class attributes that the fields replace."""
-        return [*self.marker_names, *self.fields]
+        return [*self.kw_only_names, *self.fields]
 
 
 def plan_fields(
-    cls: type, owners: list[type], hints: list[dict[str, Any]], *, frozen: bool, kw_only: bool
+    cls: type,
+    owners: list[type],
+    hints: list[dict[str, Any]],
+    *,
+    frozen: bool,
+    kw_only: bool,
+    markers: tuple[type, ...] = (),
 ) -> FieldPlan:
     """Make the fields of `cls` from the evaluated annotations of its owners."""
     plan = FieldPlan()
@@ -143,10 +155,13 @@ def plan_fields(
         for name, annotation in _evaluated_annotations(owner).items():
             if is_kw_only_marker(annotation):
                 after_marker = True
-                plan.marker_names.append(name)
+                plan.kw_only_names.append(name)
                 continue
             hint = owner_hints[name]
             if is_class_var(hint):
+                continue
+            if any(hint is marker for marker in markers):
+                plan.markers.append((hint, owner, name, len(plan.fields)))
                 continue
             made = _make_field(plan, owner, cls, name)
             made.name = name
@@ -179,3 +194,53 @@ def _make_field(plan: FieldPlan, owner: type, cls: type, name: str) -> Field:
     if isinstance(value, Field):
         return value if owner is cls else value._copy()
     return field() if value is core.MISSING else field(default=value)
+
+
+# ---- the steps of `py_class`, by the names that other packages use -------------------------------
+
+
+def _py_class() -> Any:
+    return importlib.import_module(f"{__package__}.py_class")  # it imports this module
+
+
+def own_annotations(cls: type) -> dict[str, Any]:
+    """Return the annotations of the class body, names that do not exist yet kept."""
+    return _evaluated_annotations(cls)
+
+
+def register_type_without_fields(cls: type, type_key: str) -> core.TypeInfo:
+    """Register a class under a key; its fields follow."""
+    return _py_class()._register_key(cls, type_key)
+
+
+def rollback_registration(cls: type, type_info: core.TypeInfo) -> None:
+    """Forget a class, so that its key can be used again."""
+    core._rollback_py_class(type_info)
+    forget_class(cls)
+    for name in ("__tvm_ffi_type_info__", "__ffi_is_dataclass__"):
+        if name in vars(cls):
+            delattr(cls, name)
+
+
+def resolve_type_hints_by_owner(
+    cls: type, globalns: dict[str, Any]
+) -> list[tuple[type, dict[str, Any]]] | None:
+    """Evaluate the annotations that make up a class, or return None if some name is not known.
+
+    `globalns` is used for classes whose module does not exist.
+    """
+    parent = _py_class()._registered_parent(cls)
+    owners = field_owners(cls, core.Object if parent is None else _py_class()._class_of(parent))
+    hints = resolve_hints(cls, owners, globalns)
+    return None if hints is None else list(zip(owners, hints, strict=True))
+
+
+def defer_field_registration(cls: type, type_info: core.TypeInfo, globalns: dict[str, Any]) -> None:
+    """Register the fields of a class as soon as its annotations can be evaluated."""
+    del globalns  # names are looked up in the module of the class
+    _py_class()._defer(cls, type_info)
+
+
+def flush_pending() -> None:
+    """Finish every class whose annotations can be evaluated now."""
+    _py_class()._retry_pending()

@@ -39,6 +39,8 @@ _HOOK_NAMES = (
     "__s_equal__",
     "__s_hash__",
     "__s_visit__",
+    "__s_mutate__",
+    "__s_maybe_inplace_mutate__",
     "__data_to_json__",
     "__data_from_json__",
 )

@@ -10,7 +10,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import inspect
+from collections import namedtuple
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import core
@@ -144,3 +146,48 @@ def _convert_dict(obj: Any, convert: Callable[[Any], Any]) -> Any:
     result = cls(obj.default_factory)
     result.update(pairs)
     return result
+
+
+def _make_namedtuple(typename: str, fields: Iterable[Any]) -> type[tuple[Any, ...]]:
+    """Make a named tuple whose values are converted by the schemas of its fields.
+
+    A field is a `Field`, a field of a type, or a pair of a name and an annotation or schema. Every
+    value must be given.
+    """
+    schemas = dict(map(_name_and_schema, fields))
+    make_class: Any = namedtuple  # for type checkers: the fields are not known to them
+    cls = make_class(typename, schemas)
+    plain_new, plain_make = cls.__new__, cls._make.__func__
+
+    def convert(values: Any) -> Any:
+        converted = []
+        for value, (name, schema) in zip(values, schemas.items(), strict=True):
+            try:
+                converted.append(core._to_py_class_value(schema.convert(value)))
+            except TypeError as error:
+                raise TypeError(f"{typename}.{name}: {error}") from error
+        return tuple.__new__(type(values), converted)
+
+    def __new__(_cls: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return convert(plain_new(_cls, *args, **kwargs))
+
+    def _make(_cls: Any, values: Iterable[Any]) -> Any:
+        return convert(plain_make(_cls, values))
+
+    __new__.__signature__ = inspect.signature(plain_new)  # type: ignore[attr-defined]
+    cls.__new__ = __new__
+    cls._make = classmethod(_make)  # _replace calls it
+    return cls
+
+
+def _name_and_schema(described: Any) -> tuple[str, core.TypeSchema]:
+    if isinstance(described, tuple):
+        name, schema = described
+    else:
+        name = described.name
+        schema = getattr(described, "_ty_schema", None) or getattr(described, "ty", None)
+        if schema is None:
+            schema = described.type
+    if not isinstance(schema, core.TypeSchema):
+        schema = core.TypeSchema.from_annotation(schema)
+    return name, schema

@@ -18,7 +18,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from .. import core
@@ -33,8 +33,8 @@ _DYNAMIC_BEGIN = core._abi.kTVMFFIDynObjectBegin
 _FFI = "::tvm::ffi::"
 _OBJECT_CLASS = {
     "ffi.Object": f"{_FFI}Object",
-    "ffi.String": f"{_FFI}details::StringObj",
-    "ffi.Bytes": f"{_FFI}details::BytesObj",
+    "ffi.String": f"{_FFI}detail::StringObj",
+    "ffi.Bytes": f"{_FFI}detail::BytesObj",
     **{
         f"ffi.{name}": f"{_FFI}{name}Obj"
         for name in (
@@ -392,7 +392,8 @@ def _check_spelling(raw: Any, where: str) -> None:
             f"{where}: native schema origin {name!r} normalizes to {origin!r} "
             "but does not have the canonical owning representation"
         )
-    for argument in raw.get("args") or ():
+    groups = (raw.get("named_args") or {}).values()
+    for argument in chain(raw.get("args") or (), *groups):
         _check_spelling(argument, where)
 
 

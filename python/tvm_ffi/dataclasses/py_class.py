@@ -47,6 +47,25 @@ _STRUCTURAL_KINDS = {
     "const-tree": core._abi.kTVMFFISEqHashKindConstTreeNode,
     "singleton": core._abi.kTVMFFISEqHashKindUniqueInstance,
 }
+# What a class takes from its nearest registered ancestor, unless it says otherwise.
+_INHERITED_ATTRS = (
+    "__s_equal__",
+    "__s_hash__",
+    "__s_visit__",
+    "__data_to_json__",
+    "__data_from_json__",
+)
+_DEFAULT_ARGUMENTS: dict[str, Any] = {
+    "frozen": False,
+    "init": True,
+    "repr": True,
+    "eq": False,
+    "order": False,
+    "unsafe_hash": False,
+    "match_args": True,
+    "kw_only": False,
+    "structural_eq": "tree",
+}
 # Decorating a class writes tables of the whole process and may finish other classes.
 _lock = RLock()
 # Classes whose annotations could not be evaluated yet, in the order they were decorated.
@@ -83,6 +102,16 @@ def py_class(
     A function in the body of the class or of a base class that has the attribute
     ``__ffi_on_fields_resolved__ = True`` is called with the type info and the list of the class's
     own fields before these are registered. It may change both.
+
+    Attributes of a class that say how it is registered; all of them are inherited:
+
+    - ``__ffi_type_attr_names__``: more names whose values in the body become type attributes.
+    - ``__ffi_inherit_type_attrs__``: the type attributes that are copied from the nearest ancestor
+      that has them. By default those are the hooks of structural comparison, visits and JSON. A
+      value in the body wins, and None there ends the search.
+    - ``__ffi_field_markers__``: types of annotations that are not fields. Each is recorded in
+      ``type_info._decorator_args["field_markers"]`` as (marker, owner, name, number of the field
+      that would stand there).
 
     >>> import tvm_ffi
     >>> from tvm_ffi.dataclasses import KW_ONLY, py_class
@@ -186,7 +215,7 @@ class _Definition:
         self.is_deferred = True
         cls = self.cls
 
-        def __init__(self_: Any, *args: Any, **kwargs: Any) -> None:
+        def __init__(self_: Any, /, *args: Any, **kwargs: Any) -> None:
             with _lock:
                 if self in _pending:
                     self._finish_or_give_up()
@@ -202,11 +231,7 @@ class _Definition:
 
     def roll_back(self) -> None:
         """Forget the class, so that the key can be used again."""
-        core._rollback_py_class(self.info)
-        _resolve.forget_class(self.cls)
-        for name in ("__tvm_ffi_type_info__", "__ffi_is_dataclass__"):
-            if name in vars(self.cls):
-                delattr(self.cls, name)
+        _resolve.rollback_registration(self.cls, self.info)
 
     def _finish_or_give_up(self) -> None:
         try:
@@ -242,8 +267,12 @@ class _Definition:
             hints,
             frozen=arguments["frozen"],
             kw_only=arguments["kw_only"],
+            markers=_field_markers(cls),
         )
         fields = list(plan.fields.values())
+        info._decorator_args = dict(info._decorator_args)  # hooks may change it
+        if hasattr(cls, "__ffi_field_markers__"):
+            info._decorator_args["field_markers"] = _all_markers(self.parent, plan)
         _run_field_hooks(cls, info, fields)
         # Everything that can be wrong with the class is found before the type table sees it.
         _check_parameter_names(self.parent, fields)
@@ -257,9 +286,23 @@ class _Definition:
         _register(info, fields, methods)
 
 
+def _field_markers(cls: type) -> tuple[type, ...]:
+    markers = getattr(cls, "__ffi_field_markers__", ())
+    if not isinstance(markers, (tuple, list)) or not all(isinstance(m, type) for m in markers):
+        raise TypeError("__ffi_field_markers__ must be a tuple or list of types")
+    return tuple(markers)
+
+
+def _all_markers(parent: core.TypeInfo, plan: _resolve.FieldPlan) -> tuple[Any, ...]:
+    """Return the markers of a class, those of its ancestors first."""
+    inherited = getattr(parent, "_decorator_args", None) or {}
+    number = len(_chain_fields(parent))
+    own = ((marker, owner, name, number + i) for marker, owner, name, i in plan.markers)
+    return (*inherited.get("field_markers", ()), *own)
+
+
 def _run_field_hooks(cls: type, info: core.TypeInfo, fields: list[Field]) -> None:
     """Call what the classes say about fields, base classes first, before they are registered."""
-    info._decorator_args = dict(info._decorator_args)  # a hook may change it
     for base in reversed(cls.__mro__):
         for value in list(vars(base).values()):
             hook = value.__func__ if isinstance(value, staticmethod) else value
@@ -283,25 +326,36 @@ def _register(info: core.TypeInfo, fields: list[Field], methods: Any) -> None:
     info._register_fields(fields, _STRUCTURAL_KINDS[arguments["structural_eq"]])
     for type_field, described in zip(info.fields or (), fields, strict=True):
         type_field.dataclass_field = described
-    info._register_py_methods(methods, frozenset(_HOOK_NAMES))
-    _add_class_attrs(cls, info, _HOOK_NAMES)
+    names = _type_attr_names(cls)
+    inherited = [(name, value, True, None) for name, value in _inherited_attrs(cls)]
+    info._register_py_methods(
+        [*(methods or ()), *inherited], frozenset((*names, *(item[0] for item in inherited)))
+    )
+    _add_class_attrs(cls, info, names)
     wanted = ("init", "repr", "eq", "order", "unsafe_hash", "match_args")
     _install_dataclass_dunders(
         cls, py_class_mode=True, **{name: arguments[name] for name in wanted}
     )
 
 
-def _define(cls: Any, key: str, arguments: dict[str, Any]) -> None:
+def _register_key(cls: Any, key: str) -> core.TypeInfo:
+    """Register a type whose fields are not known yet."""
     parent = _registered_parent(cls)
     if parent is None:
         raise TypeError(
             f"{cls.__name__} must inherit from a registered FFI Object type (e.g. tvm_ffi.Object)"
         )
     _check_bases(cls, _class_of(parent))
+    _type_attr_names(cls), _inherited_names(cls), _field_markers(cls)  # raise if they are wrong
     info = core._register_py_class(parent, key, cls)
     cls.__tvm_ffi_type_info__ = info
-    info._decorator_args = arguments
     _resolve.remember_class(cls)
+    return info
+
+
+def _define(cls: Any, key: str, arguments: dict[str, Any]) -> None:
+    info = _register_key(cls, key)
+    info._decorator_args = arguments
     definition = _Definition(cls, info, arguments)
     try:
         is_complete = definition.finish()
@@ -313,6 +367,15 @@ def _define(cls: Any, key: str, arguments: dict[str, Any]) -> None:
     cls.__ffi_is_dataclass__ = True
     if is_complete:
         _retry_pending()
+
+
+def _defer(cls: Any, info: core.TypeInfo) -> None:
+    """Let a class whose key is registered wait for its fields."""
+    if getattr(info, "_decorator_args", None) is None:
+        info._decorator_args = dict(_DEFAULT_ARGUMENTS)
+    with _lock:
+        _Definition(cls, info, info._decorator_args).defer()
+        cls.__ffi_is_dataclass__ = True
 
 
 def _registered_parent(cls: type) -> core.TypeInfo | None:
@@ -381,14 +444,52 @@ def _check_parameter_names(parent: core.TypeInfo, fields: list[Field]) -> None:
 # ---- hooks and methods --------------------------------------------------------------------------
 
 
+def _names_in(cls: type, attribute: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    names = getattr(cls, attribute, default)
+    if not isinstance(names, (tuple, list)) or not all(isinstance(name, str) for name in names):
+        raise TypeError("TypeAttr registration lists must be tuples or lists of strings")
+    return tuple(names)
+
+
+def _type_attr_names(cls: type) -> tuple[str, ...]:
+    """Return the names whose values in a class body are type attributes."""
+    extra = _names_in(cls, "__ffi_type_attr_names__", ())
+    return tuple(dict.fromkeys((*_HOOK_NAMES, *extra)))
+
+
+def _inherited_names(cls: type) -> tuple[str, ...]:
+    return _names_in(cls, "__ffi_inherit_type_attrs__", _INHERITED_ATTRS)
+
+
+def _inherited_attrs(cls: type) -> list[tuple[str, Any]]:
+    """Return the type attributes that a class takes from its ancestors."""
+    found = []
+    for name in dict.fromkeys(_inherited_names(cls)):
+        if name in vars(cls):
+            continue
+        for base in cls.__mro__[1:]:
+            info = core._type_cls_to_type_info(base)
+            if info is None:
+                continue
+            value = core._lookup_type_attr(info.type_index, name)
+            if value is not None:
+                found.append((name, value))
+            if value is not None or name in vars(base):
+                break
+    return found
+
+
 def _collect_py_methods(cls: Any, globalns: dict[str, Any] | None = None) -> Any:
     """Return the hooks and marked methods of a class body as (name, value, is_static), or None.
 
     With `globalns` each has a fourth item: the metadata of a method as JSON, None for a hook.
     """
     found = []
+    type_attrs = _type_attr_names(cls)
     for name, value in vars(cls).items():
-        is_hook = name in _HOOK_NAMES
+        is_hook = name in type_attrs
+        if is_hook and value is None:
+            continue  # it only ends the search for an inherited one
         function = getattr(value, "__func__", value)
         if not is_hook and getattr(function, "__ffi_method__", False) is not True:
             continue
@@ -429,8 +530,9 @@ def _method_schema(
     def schema(name: str) -> dict[str, Any]:
         return core.TypeSchema.from_annotation(hints.get(name, Any)).to_json()
 
-    arguments = [schema("return")]
+    params = []
     if not is_static:
-        arguments.append({"type": cls.__tvm_ffi_type_info__.type_key})
+        params.append({"type": cls.__tvm_ffi_type_info__.type_key})
         parameters = parameters[1:]
-    return {"type": "Callable", "args": [*arguments, *(schema(p.name) for p in parameters)]}
+    params += [schema(p.name) for p in parameters]
+    return {"type": "Callable", "named_args": {"return": [schema("return")], "params": params}}

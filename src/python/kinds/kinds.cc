@@ -54,6 +54,7 @@ namespace tether_py {
   X(kDict,             SetDict,                         PyDict_Check(obj))                         \
   X(kVoidPointer,      SetVoidPointer,                  IsA(obj, "ctypes", "c_void_p"))            \
   X(kOpaquePointer,    SetOpaquePointer,                Has(where, "__tvm_ffi_opaque_ptr__"))      \
+  X(kPointerHandler,   SetByPointerHandler,             HasPointerHandler(obj))                    \
   X(kCallable,         SetCallable,                     PyCallable_Check(obj))                     \
   X(kTorchDType,       SetTorchDType,                   IsA(obj, "torch", "dtype"))                \
   X(kNumpyDType,       SetNumpyDType,                   IsA(obj, "numpy", "dtype"))                \
@@ -78,12 +79,12 @@ using K = ValueKind;
 // convert(): Python containers, text and callables come before the protocols. Attributes are looked
 // up on the value itself, not only on its class, so the result cannot be cached by type.
 constexpr ValueKind kConvertOrder[] = {
-    K::kNone,           K::kWrapper,     K::kBool,          K::kInt,        K::kFloat,
-    K::kNative,         K::kNumber,      K::kVoidPointer,   K::kDataType,   K::kDevice,
-    K::kSequence,       K::kDict,        K::kStr,           K::kBytes,      K::kByteArray,
-    K::kConvertible,    K::kCallable,    K::kDLPack,        K::kTorchDType, K::kNumpyDType,
-    K::kDTypeProtocol,  K::kException,   K::kFFIObject,     K::kCudaStream, K::kOpaquePointer,
-    K::kDeviceProtocol, K::kIntProtocol, K::kFloatProtocol, K::kOpaque,
+    K::kNone,           K::kWrapper,        K::kBool,        K::kInt,           K::kFloat,
+    K::kNative,         K::kNumber,         K::kVoidPointer, K::kDataType,      K::kDevice,
+    K::kSequence,       K::kDict,           K::kStr,         K::kBytes,         K::kByteArray,
+    K::kConvertible,    K::kCallable,       K::kDLPack,      K::kTorchDType,    K::kNumpyDType,
+    K::kDTypeProtocol,  K::kException,      K::kFFIObject,   K::kCudaStream,    K::kOpaquePointer,
+    K::kPointerHandler, K::kDeviceProtocol, K::kIntProtocol, K::kFloatProtocol, K::kOpaque,
 };
 
 // Conversion by schema: a value that stands for another value is replaced by it first, so

@@ -39,7 +39,8 @@ enum class ValueKind : uint8_t {
   kSequence,
   kDict,
   kVoidPointer,
-  kOpaquePointer,  // by __tvm_ffi_opaque_ptr__()
+  kOpaquePointer,   // by __tvm_ffi_opaque_ptr__()
+  kPointerHandler,  // by the handler of its class in core._OPAQUE_PTR_HANDLERS
   kCallable,
   kTorchDType,
   kNumpyDType,

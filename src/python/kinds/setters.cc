@@ -279,6 +279,19 @@ bool SetOpaquePointer(PyObject* obj, TVMFFIAny* out, Arguments*) {
   return StorePointer(Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_opaque_ptr__", nullptr)), out);
 }
 
+PyObject* pointer_handlers = nullptr;
+
+int HasPointerHandler(PyObject* obj) {
+  return PyDict_Contains(pointer_handlers, reinterpret_cast<PyObject*>(Py_TYPE(obj)));
+}
+
+bool SetByPointerHandler(PyObject* obj, TVMFFIAny* out, Arguments*) {
+  auto* cls = reinterpret_cast<PyObject*>(Py_TYPE(obj));
+  Ref handler = Ref::Steal(PyObject_GetItem(pointer_handlers, cls));  // it may have been removed
+  if (!handler) return false;
+  return StorePointer(Ref::Steal(PyObject_CallOneArg(handler.get(), obj)), out);
+}
+
 bool SetCudaStream(PyObject* obj, TVMFFIAny* out, Arguments*) {
   Ref pair = Ref::Steal(PyObject_CallMethod(obj, "__cuda_stream__", nullptr));
   if (!pair) return false;

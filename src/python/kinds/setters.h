@@ -26,6 +26,7 @@ bool SetSequence(PyObject* obj, TVMFFIAny* out, Arguments* args);
 bool SetDict(PyObject* obj, TVMFFIAny* out, Arguments* args);
 bool SetVoidPointer(PyObject* obj, TVMFFIAny* out, Arguments* args);
 bool SetOpaquePointer(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetByPointerHandler(PyObject* obj, TVMFFIAny* out, Arguments* args);
 bool SetCudaStream(PyObject* obj, TVMFFIAny* out, Arguments* args);
 bool SetCudaDriverStream(PyObject* obj, TVMFFIAny* out, Arguments* args);
 bool SetTorchStream(PyObject* obj, TVMFFIAny* out, Arguments* args);
@@ -34,6 +35,11 @@ bool SetFloatProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args);
 bool SetValueProtocol(PyObject* obj, TVMFFIAny* out, Arguments* args);
 bool SetException(PyObject* obj, TVMFFIAny* out, Arguments* args);
 bool SetOpaque(PyObject* obj, TVMFFIAny* out, Arguments* args);
+
+// core._OPAQUE_PTR_HANDLERS: from a class to what returns the address for its instances.
+extern PyObject* pointer_handlers;
+// Whether the exact class of a value has one: 1 or 0, or -1 with an error set.
+int HasPointerHandler(PyObject* obj);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_KINDS_SETTERS_H_

@@ -13,6 +13,7 @@ namespace tether_py {
 //
 // from_any.cc           classes looked up on first use: atomic, written once (FindOnce).
 // kinds.cc              constants only.
+// setters.cc            pointer_handlers: a dict, set once when the module is made.
 // clang-format on
 
 bool FindSetter(PyObject* obj, TVMFFIAny* out, Arguments* args) {
@@ -59,6 +60,11 @@ PyMethodDef functions[] = {{"_print_debug_info", Entry<PrintDebugInfo>, METH_NOA
 
 }  // namespace
 
-int InitKinds(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int InitKinds(PyObject* module) {
+  pointer_handlers = PyDict_New();
+  if (pointer_handlers == nullptr) return -1;
+  if (PyModule_AddObjectRef(module, "_OPAQUE_PTR_HANDLERS", pointer_handlers) < 0) return -1;
+  return PyModule_AddFunctions(module, functions);
+}
 
 }  // namespace tether_py

@@ -121,8 +121,8 @@ Outcome ConvertDataType(const Node* node, PyObject* value, Result* result) {
 
 Outcome ConvertPointer(const Node* node, PyObject* value, Result* result) {
   if (value == Py_None) return Done(static_cast<void*>(nullptr), result);
-  int is =
-      IsOfKind(value, {ValueKind::kOpaquePointer, ValueKind::kCudaStream, ValueKind::kVoidPointer});
+  int is = IsOfKind(value, {ValueKind::kOpaquePointer, ValueKind::kPointerHandler,
+                            ValueKind::kCudaStream, ValueKind::kVoidPointer});
   if (is < 0) return Outcome::kRaised;
   if (is == 0) return Unexpected(node, value, result);
   return PackAs(node, value, TypeIndex::kTVMFFIOpaquePtr, result);

@@ -431,9 +431,8 @@ struct TypeTraits<std::function<R(Args...)>>
            tether::JoinWithSpace({detail::Type2Str<Args>::v()...}) + ")>";
   }
   static std::string TypeSchema() {
-    return tether::Schema("std::function",
-                          {detail::TypeSchema<R>::v(),
-                           "[" + tether::JoinWithSpace({detail::TypeSchema<Args>::v()...}) + "]"});
+    return tether::FunctionSchema("std::function", detail::TypeSchema<R>::v(),
+                                  {detail::TypeSchema<Args>::v()...}, ", ");
   }
 };
 
