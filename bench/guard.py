@@ -13,6 +13,7 @@ interpreter, the compiler or the C library differ, every row is skipped and the 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import platform
 import shlex
@@ -52,6 +53,7 @@ def toolchain() -> dict[str, str]:
     }
 
 
+@functools.cache
 def prepare(package: Path) -> None:
     """Build the benchmark's library against the package's libtvm_ffi."""
     build.PEERS.mkdir(parents=True, exist_ok=True)
@@ -61,6 +63,7 @@ def prepare(package: Path) -> None:
 
 def count(package: Path, rows: list[str] | None = None, pad: int = 0) -> dict[str, float]:
     """Count every row, or some; `pad` objects are made first, so that others lie elsewhere."""
+    prepare(package)
     environment = {"PYTHONPATH": str(package), "BENCH_PAD": str(pad)}
     if rows is not None:
         environment["BENCH_ROWS"] = " ".join(rows)
@@ -118,7 +121,6 @@ def check(package: Path, junit: Path | None) -> int:
     failed: dict[str, str] = {}
     found: dict[str, float] = {}
     if not reasons:
-        prepare(package)
         found = count(package)
         grown = [key for key, number in found.items() if verdict(key, number, recorded)]
         count_elsewhere(package, found, [key for key in grown if key in recorded])
@@ -141,7 +143,6 @@ def check(package: Path, junit: Path | None) -> int:
 
 
 def record(package: Path) -> int:
-    prepare(package)
     numbers = {key: round(value, 1) for key, value in count(package).items()}
     data = {"toolchain": toolchain(), "instructions": numbers}
     RECORD.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

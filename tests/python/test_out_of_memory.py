@@ -75,9 +75,11 @@ gc.disable()
 gc.collect()
 before = tying.stats()
 alive = [ring() for _ in range(200)]
+spare = bytes(2**20)
 limit()
 fill(lambda: (ring() if seed % 2 else ring().a, ring() and bytes(200)))
 gc.collect()  # there is no memory for it
+del spare  # for the loop itself
 for _ in range(len(keep) // 2):
     keep.pop()
 gc.collect()
