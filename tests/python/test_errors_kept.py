@@ -630,3 +630,24 @@ def test_hooks_are_set_all_at_once() -> None:
         for value in (None, int):
             with pytest.raises(TypeError, match=f"hook '{name}' must be"):
                 core._set_hooks(**{**HOOKS, name: value})
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+def test_a_ring_through_a_kept_error_is_collected(times: int) -> None:
+    def run() -> weakref.ref[Any]:
+        exception = Refused(1, detail="in a ring")
+
+        def fail() -> None:
+            raise exception
+
+        kept = catch_error(fail)
+        for _ in range(times):
+            # The frame of `caught` is in the traceback, and has the error among its arguments.
+            assert caught(throw_error, kept) is exception
+        exception.kept = kept  # type: ignore[attr-defined]
+        return weakref.ref(exception)
+
+    dead = [run() for _ in range(20)]
+    gc.collect()
+    gc.collect()
+    assert [ref() for ref in dead] == [None] * 20

@@ -302,6 +302,22 @@ Account AccountOf(PyObject* exc, PyObject* attached) {
 
 // ---- an exception on its way through C++ ----
 
+class RaisedException;
+
+// Errors that arrived in Python while C++ keeps them. Python frees no frame of an exception that is
+// alive, so each collection looks whether C++ alone still has it. An error takes itself off the
+// list when it dies: a weak reference would tell the collector that a thread may get hold of it.
+struct WatchList {
+  ShortLock lock;
+  RaisedException* first = nullptr;
+  size_t count = 0;
+
+  void Add(RaisedException* error);
+  void Remove(RaisedException* error);
+  // Those that are alive, each with a reference. Fewer if there is no memory for all.
+  std::vector<ffi::ObjectPtr<RaisedException>> Alive();
+} watch_list;
+
 class RaisedException : public ffi::ErrorObj {
  public:
   RaisedException(PyObject* exc, Account account)
@@ -319,7 +335,10 @@ class RaisedException : public ffi::ErrorObj {
     cause_chain = Released(std::move(account.cause));
     extra_context = Released(std::move(account.context));
   }
-  ~RaisedException() { ReleaseFromAnyThread(exc_); }
+  ~RaisedException() {
+    if (is_watched_) watch_list.Remove(this);
+    ReleaseFromAnyThread(exc_);
+  }
 
   static bool IsCell(const TVMFFIErrorCell* cell) { return cell->update_backtrace == Update; }
   // The object behind an error, or NULL where it is of another class.
@@ -354,9 +373,9 @@ class RaisedException : public ffi::ErrorObj {
     if (Py_REFCNT(exc_) == 1) PyException_SetTraceback(exc_, Py_None);
   }
 
-  std::atomic<bool> is_watched{false};
-
  private:
+  friend struct WatchList;
+
   static TVMFFIObjectHandle Released(ffi::ObjectPtr<ffi::Object> object) {
     return object != nullptr
                ? ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(object))
@@ -402,6 +421,10 @@ class RaisedException : public ffi::ErrorObj {
   size_t num_own_;
   PyObject* const exc_;
   std::atomic<bool> frames_are_gone_{false};
+  // By the lock of watch_list. The destructor alone reads the first without it.
+  bool is_watched_ = false;
+  RaisedException* next_watched_ = nullptr;
+  RaisedException* previous_watched_ = nullptr;
 };
 
 bool HasFullCell(const TVMFFIErrorCell* cell) {
@@ -452,6 +475,42 @@ PyObject* PyErrorOf(PyObject* self, const Given& given) {
 
 PyObject* PyErrorOf(PyObject* self, PyObject*) { return PyErrorOf(self, Given()); }
 
+void WatchList::Add(RaisedException* error) {
+  std::lock_guard<ShortLock> guard(lock);
+  if (error->is_watched_) return;
+  error->is_watched_ = true;
+  error->next_watched_ = first;
+  if (first != nullptr) first->previous_watched_ = error;
+  first = error;
+  ++count;
+}
+
+void WatchList::Remove(RaisedException* error) {
+  std::lock_guard<ShortLock> guard(lock);
+  RaisedException* next = error->next_watched_;
+  RaisedException* previous = error->previous_watched_;
+  if (next != nullptr) next->previous_watched_ = previous;
+  (previous != nullptr ? previous->next_watched_ : first) = next;
+  --count;
+}
+
+std::vector<ffi::ObjectPtr<RaisedException>> WatchList::Alive() {
+  std::vector<ffi::ObjectPtr<RaisedException>> alive;
+  std::lock_guard<ShortLock> guard(lock);
+  try {
+    alive.reserve(count);
+  } catch (const std::bad_alloc&) {
+    return alive;
+  }
+  for (RaisedException* error = first; error != nullptr; error = error->next_watched_) {
+    // One whose destructor waits for the lock has no reference any more.
+    TVMFFIObject* h = ffi::details::ObjectUnsafe::GetHeader(error);
+    if (!Engine::AddStrongIfAlive(h)) continue;
+    alive.push_back(ffi::details::ObjectUnsafe::ObjectPtrFromOwned<RaisedException>(h));
+  }
+  return alive;
+}
+
 // ---- errors that C++ keeps ----
 //
 // An exception in flight keeps its frames: a debugger at the caller wants to see them. Whether C++
@@ -491,20 +550,6 @@ void Depart(const ffi::ObjectPtr<RaisedException>& error) {
     any_departed = true;
   } catch (const std::bad_alloc&) {
     error->LetFramesGo();
-  }
-}
-
-// Errors that arrived in Python while C++ keeps them. Python frees no frame of an exception that is
-// alive, so each collection looks whether C++ alone still has it.
-ShortLock watched_lock;
-std::vector<ffi::WeakObjectPtr<RaisedException>> watched;
-
-void Watch(const ffi::ObjectPtr<RaisedException>& owner) {
-  if (owner->is_watched.exchange(true)) return;
-  std::lock_guard<ShortLock> guard(watched_lock);
-  try {
-    watched.emplace_back(owner);
-  } catch (const std::bad_alloc&) {  // its frames then live as long as the error
   }
 }
 
@@ -571,7 +616,7 @@ Ref ExceptionFor(TVMFFIObject* h, const Given& given) {
   Ref exc = Ref::Borrow(raised->exception());
   if (owner.use_count() > 1) {
     raised->LetFramesGo();
-    Watch(owner);
+    watch_list.Add(raised);
   }
   raised->ExtendTraceback();
   try {
@@ -602,23 +647,7 @@ void SettleDepartures(TVMFFIObject* arriving) {
 }
 
 void ForgetUnusedFrames() {
-  std::vector<ffi::WeakObjectPtr<RaisedException>> all;
-  {
-    std::lock_guard<ShortLock> guard(watched_lock);
-    all.swap(watched);
-  }
-  // What dies here may run code that adds to the list.
-  for (auto& weak : all) {
-    if (ffi::ObjectPtr<RaisedException> raised = weak.lock()) raised->ForgetFramesUnused();
-  }
-  std::lock_guard<ShortLock> guard(watched_lock);
-  for (auto& weak : all) {
-    if (weak.expired()) continue;
-    try {
-      watched.push_back(std::move(weak));
-    } catch (const std::bad_alloc&) {
-    }
-  }
+  for (const auto& raised : watch_list.Alive()) raised->ForgetFramesUnused();
 }
 
 PyObject* ExceptionIn(TVMFFIObject* error) {
