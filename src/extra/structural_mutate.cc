@@ -10,6 +10,7 @@
 #include <tvm/ffi/extra/structural_mutate.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -200,6 +201,9 @@ class MutateWalkObj : public StructuralMapEngineBase {
   explicit MutateWalkObj(const MutateDispatch& dispatch)
       : StructuralMapEngineBase(&kVTable), dispatch_(dispatch) {}
 
+  // The callbacks may be gone from now on. A hook or callback may have kept the mutator.
+  void End() { has_ended_ = true; }
+
   // The result for a value in the current region: a replacement, Unchanged or an Error. Called by
   // hooks and callbacks, too.
   Any Run(AnyView value, bool may_change) noexcept {
@@ -242,16 +246,36 @@ class MutateWalkObj : public StructuralMapEngineBase {
     }
   };
 
-  static TVMFFIAny MutateImpl(StructuralMutatorObj* self, AnyView value) noexcept {
-    return detail::AnyUnsafe::MoveAnyToTVMFFIAny(
-        static_cast<MutateWalkObj*>(self)->Run(value, false));
+  // What hooks and callbacks ask for. The frames belong to one thread.
+  template <typename Body>
+  static TVMFFIAny IfInCall(StructuralMutatorObj* raw, Body body) noexcept {
+    auto* self = static_cast<MutateWalkObj*>(raw);
+    const char* wrong = nullptr;
+    if (self->thread_ != std::this_thread::get_id()) {
+      wrong = "a StructuralMutator can be used only in the thread of the call that made it";
+    } else if (self->has_ended_) {
+      wrong = "a StructuralMutator can be used only until the call that made it returns";
+    }
+    if (TVM_FFI_PREDICT_TRUE(wrong == nullptr)) return body(self);
+    return detail::AnyUnsafe::MoveAnyToTVMFFIAny(Any(Error("RuntimeError", wrong, "")));
   }
-  static TVMFFIAny InplaceImpl(StructuralMutatorObj* self, AnyView value) noexcept {
-    return detail::AnyUnsafe::MoveAnyToTVMFFIAny(
-        static_cast<MutateWalkObj*>(self)->Run(value, true));
+  static TVMFFIAny MutateImpl(StructuralMutatorObj* raw, AnyView value) noexcept {
+    return IfInCall(raw, [&](MutateWalkObj* self) {
+      return detail::AnyUnsafe::MoveAnyToTVMFFIAny(self->Run(value, false));
+    });
   }
-  static constexpr StructuralMutatorVTable kVTable{&MutateImpl, &InplaceImpl, &VarRemapGetImpl,
-                                                   &VarRemapSetImpl};
+  static TVMFFIAny InplaceImpl(StructuralMutatorObj* raw, AnyView value) noexcept {
+    return IfInCall(raw, [&](MutateWalkObj* self) {
+      return detail::AnyUnsafe::MoveAnyToTVMFFIAny(self->Run(value, true));
+    });
+  }
+  static TVMFFIAny GetImpl(StructuralMutatorObj* raw, AnyView var) noexcept {
+    return IfInCall(raw, [&](MutateWalkObj* self) { return VarRemapGetImpl(self, var); });
+  }
+  static TVMFFIAny SetImpl(StructuralMutatorObj* raw, AnyView var, AnyView mapped) noexcept {
+    return IfInCall(raw, [&](MutateWalkObj* self) { return VarRemapSetImpl(self, var, mapped); });
+  }
+  static constexpr StructuralMutatorVTable kVTable{&MutateImpl, &InplaceImpl, &GetImpl, &SetImpl};
 
   static const reflection::TypeAttrColumn& Hooks() {
     static const reflection::TypeAttrColumn hooks(type_attr::kStructuralMutate);
@@ -554,6 +578,8 @@ class MutateWalkObj : public StructuralMapEngineBase {
   }
 
   MutateDispatch dispatch_;
+  const std::thread::id thread_ = std::this_thread::get_id();
+  bool has_ended_ = false;
   std::vector<Frame> frames_;
   std::vector<MutatePart> parts_;
   Any failure_;
@@ -563,6 +589,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
 Any RunEngine(Any root, const MutateDispatch& dispatch) {
   ObjectPtr<MutateWalkObj> engine = make_object<MutateWalkObj>(dispatch);
   Any result = engine->Run(root, true);
+  engine->End();
   if (IsError(result)) throw result.cast<Error>();
   return IsUnchanged(result) ? root : result;
 }

@@ -8,6 +8,7 @@
 #include <tvm/ffi/extra/structural_visit.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -77,9 +78,15 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
     bool with_kind;
   };
 
+  // What hooks ask for. The frames belong to one thread.
   static TVMFFIAny VisitImpl(StructuralVisitorObj* visitor, AnyView value) noexcept {
-    return details::ExpectedUnsafe::MoveToTVMFFIAny(
-        static_cast<WalkVisitorObj*>(visitor)->Walk(value));
+    auto* self = static_cast<WalkVisitorObj*>(visitor);
+    if (TVM_FFI_PREDICT_FALSE(self->thread_ != std::this_thread::get_id())) {
+      return details::ExpectedUnsafe::MoveToTVMFFIAny(VisitResult(Error(
+          "RuntimeError",
+          "a StructuralVisitor can be used only in the thread of the call that made it", "")));
+    }
+    return details::ExpectedUnsafe::MoveToTVMFFIAny(self->Walk(value));
   }
   static constexpr StructuralVisitorVTable kVTable{&WalkVisitorObj::VisitImpl};
 
@@ -172,6 +179,7 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
   }
 
   std::vector<Callback> callbacks_;
+  const std::thread::id thread_ = std::this_thread::get_id();
   bool post_order_;
   CircleWatch circle_watch_;
 };

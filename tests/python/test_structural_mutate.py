@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from typing import Any
 
@@ -263,3 +264,70 @@ def test_regions_of_the_testing_library() -> None:
     seen.clear()
     structural_walk(make(False), with_def_region_kind=(int, note))
     assert seen == [(1, 2), (2, 1), (3, 0)]
+
+
+def test_a_mutator_that_was_kept_refuses() -> None:
+    kept: list[Any] = []
+
+    def keep(value: Any, mutator: Any) -> Any:
+        kept.append(mutator)
+        return value
+
+    structural_mutate([1, [2]], (tvm_ffi.Array, keep))
+    value = tvm_ffi.Array([1])
+    for use in (
+        lambda: kept[0].mutate(value),
+        lambda: kept[0].default_mutate(value),
+        lambda: kept[0].var_remap_get(value),
+        lambda: kept[0].var_remap_set(value, value),
+    ):
+        with pytest.raises(RuntimeError, match="until the call that made it returns"):
+            use()
+
+
+def test_a_mutator_refuses_another_thread() -> None:
+    raised: list[BaseException] = []
+
+    def use(value: Any, mutator: Any) -> Any:
+        def elsewhere() -> None:
+            for method in (mutator.mutate, mutator.default_mutate, mutator.var_remap_get):
+                try:
+                    method(value)
+                except RuntimeError as error:
+                    raised.append(error)
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        return mutator.default_mutate(value)
+
+    assert structural_mutate([1, 2], (tvm_ffi.Array, use)) == [1, 2]
+    assert len(raised) == 3
+    assert all("only in the thread of the call" in str(error) for error in raised)
+
+
+def test_the_visitor_of_a_walk_refuses_another_thread() -> None:
+    raised: list[BaseException] = []
+
+    @py_class("testing.structural_mutate.Visited")
+    class Visited(tvm_ffi.Object):
+        part: Any
+
+        @staticmethod
+        def __s_visit__(visitor: Any, value: Any) -> Any:
+            def elsewhere() -> None:
+                try:
+                    visitor.visit(value.part)
+                except RuntimeError as error:
+                    raised.append(error)
+
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            thread.join()
+            return visitor.visit(value.part)
+
+    seen: list[int] = []
+    structural_walk([Visited(tvm_ffi.Array([1, 2]))], (int, seen.append))
+    assert seen == [1, 2]
+    assert len(raised) == 1
+    assert "only in the thread of the call" in str(raised[0])
