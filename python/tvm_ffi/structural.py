@@ -352,10 +352,12 @@ def _entries_of(name: str, item: tuple[Any, Any]) -> list[tuple[int, Any]]:
     return [(index, callback) for kind in kinds for index in _type_indices(name, kind)]
 
 
-# Short text is stored inside the value and has a type index of its own.
-_SMALL = {
+# What a Python type has besides its first type index: short text is stored inside the value, and an
+# integer beyond 64 bits is an object.
+_OTHER_INDEX = {
     core._abi.kTVMFFIStr: core._abi.kTVMFFISmallStr,
     core._abi.kTVMFFIBytes: core._abi.kTVMFFISmallBytes,
+    core._abi.kTVMFFIInt: core._abi.kTVMFFIBigInt,
 }
 
 
@@ -376,4 +378,4 @@ def _type_indices(name: str, kind: Any) -> list[int]:
             f"{name} callback type_index is negative, which has no values of its own: {schema!r}"
         )
     index = schema.origin_type_index
-    return [index, _SMALL[index]] if index in _SMALL else [index]
+    return [index, _OTHER_INDEX[index]] if index in _OTHER_INDEX else [index]

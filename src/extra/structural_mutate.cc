@@ -689,6 +689,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("ffi.StructuralMutate", tether::MutateWithCallbacks)
       .def("ffi.tether.StructuralMutate",
            [](Any root, void* dispatch) {
+             if (dispatch == nullptr) TVM_FFI_THROW(ValueError) << "the callbacks are missing";
              return tether::RunEngine(std::move(root),
                                       *static_cast<tether::MutateDispatch*>(dispatch));
            })

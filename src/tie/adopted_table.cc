@@ -38,6 +38,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
                               []() -> void* { return const_cast<AdoptedTable*>(&Table::Get()); });
   // Called by deleters that clients compiled from memory.h.
   reflection::GlobalDef().def("ffi.tether.OnlyStorageIsLeft", [](void* object) {
+    if (object == nullptr) TVM_FFI_THROW(ValueError) << "the object is missing";
     Table::TellOnlyStorageIsLeft(static_cast<TVMFFIObject*>(object));
   });
   // A child of fork() must not inherit locks whose owner does not exist there.

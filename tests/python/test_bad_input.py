@@ -1244,3 +1244,17 @@ def test_wild_use_survives(name: str) -> None:
     collect()
     after = tying.stats()
     assert (after["live"], after["dormant"]) == (before["live"], before["dormant"])
+
+
+def test_private_functions_refuse_what_they_cannot_use() -> None:
+    items = tvm_ffi.List([1, 2])
+    for wrong in ("x", 1, None):
+        with pytest.raises(TypeError, match="expects a slice"):
+            items._del_slice(wrong)
+    assert items == [1, 2]
+    for name, args in (
+        ("ffi.tether.StructuralMutate", (1, None)),
+        ("ffi.tether.OnlyStorageIsLeft", (None,)),
+    ):
+        with pytest.raises(ValueError, match="missing"):
+            tvm_ffi.get_global_func(name)(*args)

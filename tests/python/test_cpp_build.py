@@ -255,6 +255,35 @@ def test_inline_in_a_folder_with_quotes(tmp_path: Path) -> None:
         tvm_ffi.cpp.build_inline("m", cpp_sources="wrong", build_directory=str(folder))
 
 
+def test_what_was_built_again_is_loaded_again(c_file: Path, tmp_path: Path) -> None:
+    source = tmp_path / "again.c"
+    for summand in (1, 22):
+        source.write_text(C_ADD.replace("SUMMAND", str(summand)))
+        module = tvm_ffi.cpp.load("again", sources=str(source), build_directory=str(tmp_path / "b"))
+        assert module.c_add(1, 2) == 3 + summand
+        assert module.c_add(1, 2) == 3 + summand
+    assert (
+        tvm_ffi.cpp.load("again", sources=str(source), build_directory=str(tmp_path / "b")).c_add(
+            1, 2
+        )
+        == 25
+    )
+
+
+def test_files_of_the_user_are_not_overwritten(tmp_path: Path) -> None:
+    mine = tmp_path / "main.cpp"
+    mine.write_text("int mine;")
+    with pytest.raises(FileExistsError, match="main.cpp exists and was not made by"):
+        tvm_ffi.cpp.build_inline("m", cpp_sources="int x;", build_directory=str(tmp_path))
+    assert mine.read_text() == "int mine;"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["main.cpp"]
+    # A folder of ours may be used for another source, also after a build that failed.
+    folder = str(tmp_path / "ours")
+    for text in ("wrong", "also wrong"):
+        with pytest.raises(RuntimeError, match="cpp_sources_0.cpp:1:"):
+            tvm_ffi.cpp.build_inline("m", cpp_sources=text, build_directory=folder)
+
+
 # ---- precompiled headers --------------------------------------------------------------------
 
 

@@ -331,3 +331,12 @@ def test_the_visitor_of_a_walk_refuses_another_thread() -> None:
     assert seen == [1, 2]
     assert len(raised) == 1
     assert "only in the thread of the call" in str(raised[0])
+
+
+def test_callbacks_of_int_take_integers_of_any_size() -> None:
+    values = [1, 2**63, -(2**200)]
+    seen: list[int] = []
+    structural_walk(values, (int, seen.append))
+    assert seen == values
+    assert structural_map(values, (int, lambda x: x + 1)) == [x + 1 for x in values]
+    assert structural_mutate(values, (int, lambda x, _: x + 1)) == [x + 1 for x in values]

@@ -641,8 +641,7 @@ def test_modules_and_libraries_are_loaded_first(
     assert sys.modules["my_stub_module"].LOADED
     with pytest.raises(ModuleNotFoundError):
         run(monkeypatch, path, "--imports", "no_such_module")
-    with pytest.raises(OSError, match="no_such_library"):
-        run(monkeypatch, path, "--dlls", "no_such_library.so")
+    assert run(monkeypatch, path, "--dlls", "no_such_library.so") == 2
 
 
 def test_our_own_stub_has_every_class_and_function_of_the_extension() -> None:
@@ -661,3 +660,48 @@ def test_our_own_stub_has_every_class_and_function_of_the_extension() -> None:
             named |= {alias.asname or alias.name for alias in node.names}
     missing = {name for name in dir(core) if not name.startswith("_")} - named
     assert missing == set()
+
+
+# ---- the text around the markers ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_text_outside_of_the_markers_stays_to_the_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newline: str
+) -> None:
+    before = [b"x = 'a\x0cb\xe2\x80\xa8c\x1cd'", b"\x0c", b"", b"class A:"]
+    markers = [
+        f"    {MARK}(begin): object/testing.TestIntPair".encode(),
+        f"    {MARK}(end)".encode(),
+    ]
+    path = tmp_path / "a.py"
+    path.write_bytes(newline.encode().join([*before, *markers, b"y = 1", b""]))
+    assert run(monkeypatch, path) == 0
+    lines = path.read_bytes().split(newline.encode())
+    assert lines[:4] == before
+    assert lines[-2:] == [b"y = 1", b""]
+    assert len(lines) > 8
+    assert b"\n" not in b"".join(lines)
+    assert run(monkeypatch, path, "--check") == 0
+
+
+def test_a_marker_after_a_tab_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.py"
+    text = f"class A:\n\t{MARK}(begin): object/testing.TestIntPair\n\t{MARK}(end)\n"
+    path.write_text(text)
+    assert run(monkeypatch, path) == 2
+    assert path.read_text() == text
+    printed = capsys.readouterr().out
+    assert str(path) in printed
+    assert "indented with a tab" in printed
+
+
+def test_what_is_not_there_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, tmp_path / "nothing", "--check") == 0
+    assert "no such file" in capsys.readouterr().out
+    assert run(monkeypatch, tmp_path, "--check", "--dlls", str(tmp_path / "nothing.so")) == 2
+    assert "nothing.so" in capsys.readouterr().out

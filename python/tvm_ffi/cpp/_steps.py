@@ -55,7 +55,7 @@ class Step:
         return [*words, *self.hints.flags]
 
 
-def _mark(path: Path) -> list[int] | None:
+def mark(path: Path) -> list[int] | None:
     """Return what changes when a file is written, or None if there is no such file."""
     try:
         stat = path.stat()
@@ -91,12 +91,23 @@ def _is_done(step: Step, record: dict[str, Any]) -> bool:
         return (
             entry["command"] == step.command
             and entry["output"] is not None
-            and entry["output"] == _mark(step.output)
-            and all(_mark(Path(path)) == mark for path, mark in entry["inputs"].items())
+            and entry["output"] == mark(step.output)
+            and all(mark(Path(path)) == old for path, old in entry["inputs"].items())
             and all(str(path) in entry["inputs"] for path in step.inputs)
         )
     except (TypeError, KeyError, AttributeError):
         return False
+
+
+def has_record(directory: Path) -> bool:
+    """Return whether a build has begun in the folder."""
+    return (directory / _RECORD).exists()
+
+
+def begin_record(directory: Path) -> None:
+    """Say that the folder is one of ours, before anything is written to it."""
+    if not has_record(directory):
+        replace_text(directory / _RECORD, "{}")
 
 
 def all_done(directory: Path, steps: Iterable[Step]) -> bool:
@@ -148,8 +159,8 @@ def _entry(step: Step, directory: Path, before: dict[str, Any]) -> dict[str, Any
         names = [path for path in names if path.parent != step.hints.directory]
         names += step.hints.inputs
     # A source that changes while the compiler runs differs from `before` and is compiled again.
-    marks = {**{str(path): _mark(path) for path in names}, **before}
-    return {"command": step.command, "inputs": marks, "output": _mark(step.output)}
+    marks = {**{str(path): mark(path) for path in names}, **before}
+    return {"command": step.command, "inputs": marks, "output": mark(step.output)}
 
 
 def jobs() -> int:
@@ -185,7 +196,7 @@ def run_steps(directory: Path, waves: list[list[Step]]) -> None:
         todo = [step for step in wave if not _is_done(step, record)]
         if not todo:
             continue
-        before = [{str(p): _mark(p) for p in step.inputs} for step in todo]
+        before = [{str(p): mark(p) for p in step.inputs} for step in todo]
         with ThreadPoolExecutor(min(jobs(), len(todo))) as pool:
             results = list(pool.map(lambda step: _run(step, directory), todo))
         for step, marks, (line, done) in zip(todo, before, results, strict=True):

@@ -311,13 +311,22 @@ class _Plan:
         for source in self.sources:
             if Path(source).is_absolute() and not Path(source).is_file():
                 raise FileNotFoundError(f"source file not found: {source}")
+        is_given = self.directory is not None
         directory, result = self.place(), str(self.result())
         files = self._generated()
         if self._is_current(files):
             return result
+        if is_given and not _steps.has_record(directory):
+            for path, data in files.items():
+                if path.exists() and not _holds(path, data):
+                    raise FileExistsError(
+                        f"{path} exists and was not made by tvm_ffi.cpp; "
+                        "pass another build_directory"
+                    )
         try:
             directory.mkdir(parents=True, exist_ok=True)
             with _locked(directory, self.name):
+                _steps.begin_record(directory)
                 for path, data in files.items():
                     _write(path, data)
                 if not self._is_current(files):
@@ -392,6 +401,22 @@ def _locked(directory: Path, name: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+# What this process has loaded: the path, and what the file was then.
+_loaded: dict[str, list[int] | None] = {}
+
+
+def _load(path: str, keep_module_alive: bool) -> Module:
+    mark = _steps.mark(Path(path))
+    if _loaded.setdefault(path, mark) != mark and mark is not None:
+        # For a file name that is loaded the loader gives the old library again.
+        built = Path(path)
+        copy = built.with_name(f"{built.stem}.{mark[1]}{built.suffix}")
+        if _steps.mark(copy) is None:
+            shutil.copy2(built, copy)
+        path = str(copy)
+    return load_module(path, keep_module_alive=keep_module_alive)
 
 
 # ---- interface ----------------------------------------------------------------------------------
@@ -531,7 +556,7 @@ def load_inline(
         embed_cubin=embed_cubin,
         backend=backend,
     )
-    return load_module(path, keep_module_alive=keep_module_alive)
+    return _load(path, keep_module_alive)
 
 
 def build(
@@ -594,7 +619,7 @@ def load(
         build_directory=build_directory,
         backend=backend,
     )
-    return load_module(path, keep_module_alive=keep_module_alive)
+    return _load(path, keep_module_alive)
 
 
 def build_ninja(build_dir: str) -> None:

@@ -56,7 +56,11 @@ def __main__() -> int:
     opt = _parse_args()
     for module in opt.imports:
         importlib.import_module(module)
-    libraries = [ctypes.CDLL(path) for path in opt.dlls]
+    try:
+        libraries = [ctypes.CDLL(path) for path in opt.dlls]
+    except OSError as error:
+        _say(C.TERM_RED, f"[Error] --dlls: {error}")
+        return 2
     try:
         return _run(opt)
     finally:

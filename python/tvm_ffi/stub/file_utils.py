@@ -65,6 +65,8 @@ def _blocks_of(lines: Iterable[str], syntax: C.MarkerSyntax) -> Iterator[CodeBlo
     inside: CodeBlock | None = None
     for lineno, line in enumerate(lines, 1):
         text = line.strip()
+        if text.startswith(syntax.begin) and "\t" in line[: len(line) - len(line.lstrip())]:
+            raise ValueError(f"The marker at line {lineno} is indented with a tab; use blanks")
         if not text.startswith(syntax.prefix):
             if inside is None:
                 yield CodeBlock(None, "", lineno, lineno, [line])
@@ -99,6 +101,7 @@ class FileInfo:
     lines: tuple[str, ...]
     code_blocks: list[CodeBlock]
     syntax: C.MarkerSyntax
+    newline: str = "\n"
 
     @staticmethod
     def from_file(
@@ -107,13 +110,19 @@ class FileInfo:
         """Read a file; None if it asks to be skipped or, unless `include_empty`, has no marker."""
         path = Path(path).resolve()
         syntax = syntax or syntax_for(path)
-        lines = path.read_text("utf-8").splitlines()
+        # Only at the ends of lines: a form feed, for one, is part of the text.
+        lines = path.read_bytes().decode("utf-8").split("\n")
+        newline = "\r\n" if lines[0].endswith("\r") else "\n"
+        if newline == "\r\n":
+            lines = [line.removesuffix("\r") for line in lines]
+        if lines[-1] == "":
+            lines.pop()
         markers = [text for line in lines if (text := line.strip()).startswith(syntax.prefix)]
         if any(text.startswith(syntax.skip_file) for text in markers):
             return None
         if not markers and not include_empty:
             return None
-        return FileInfo(path, tuple(lines), list(_blocks_of(lines, syntax)), syntax)
+        return FileInfo(path, tuple(lines), list(_blocks_of(lines, syntax)), syntax, newline)
 
     def update(self, verbose: bool, dry_run: bool) -> bool:
         """Write the blocks back if they differ from the lines; returns whether they do."""
@@ -125,7 +134,8 @@ class FileInfo:
         if verbose:
             _print_difference(self.lines, new)
         if not dry_run:
-            self.path.write_text("\n".join(new) + "\n", "utf-8")
+            text = self.newline.join(new) + self.newline
+            self.path.write_bytes(text.encode("utf-8"))
         self.lines = new
         return True
 
@@ -176,6 +186,8 @@ def read_files(paths: Iterable[Path], source_exts: Collection[str]) -> tuple[lis
                 found += [root / name for name in names]
         elif path.is_file():
             found.append(path)
+        else:
+            print(f"{C.TERM_YELLOW}[Skipped] no such file: {path}{C.TERM_RESET}")
     infos: dict[Path, FileInfo] = {}
     for path in found:
         try:
@@ -183,7 +195,7 @@ def read_files(paths: Iterable[Path], source_exts: Collection[str]) -> tuple[lis
         except Exception:
             from traceback import format_exc
 
-            print(f"{C.TERM_RED}[Error]\n{format_exc()}{C.TERM_RESET}")
+            print(f"{C.TERM_RED}[File] {path}\n[Error]\n{format_exc()}{C.TERM_RESET}")
             failures += 1
             continue
         if info is not None:

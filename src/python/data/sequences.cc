@@ -255,6 +255,10 @@ TVMFFIAny* CellsOf(TVMFFISeqCell* seq) { return static_cast<TVMFFIAny*>(seq->dat
 // What is removed is dropped last: that may run user code.
 PyObject* ListDelSlice(PyObject* self, PyObject* slice) {
   Py_ssize_t start, stop, step;
+  if (!PySlice_Check(slice)) {
+    return PyErr_Format(PyExc_TypeError, "_del_slice() expects a slice, got %.100s",
+                        Py_TYPE(slice)->tp_name);
+  }
   if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return nullptr;
   ffi::List<ffi::Any> list(ffi::UnsafeInit{});
   std::vector<ffi::Any> removed;
