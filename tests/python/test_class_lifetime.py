@@ -8,7 +8,6 @@ from __future__ import annotations
 import abc
 import collections.abc
 import gc
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -17,17 +16,12 @@ from typing import Any
 import numpy
 import pytest
 import tvm_ffi
-from support import FREE_THREADED, scaled
+from support import classes_die, scaled
 from tvm_ffi import core, testing, tying
 from tvm_ffi.dataclasses import py_class
 from tvm_ffi.testing import TestIntPair, TestObjectBase, echo
 
 # ---- classes die --------------------------------------------------------------------------------
-
-# That interpreter makes every class immortal as soon as a second thread has run.
-classes_die = pytest.mark.skipif(
-    FREE_THREADED and sys.version_info < (3, 14), reason="its classes are immortal with threads"
-)
 
 
 def crossed() -> type:
