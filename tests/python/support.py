@@ -18,16 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 import tvm_ffi
 from tvm_ffi import libinfo, testing
 
 ROOT = Path(__file__).resolve().parents[2]
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 # That interpreter makes every class immortal as soon as a second thread has run.
-classes_die = pytest.mark.skipif(
-    FREE_THREADED and sys.version_info < (3, 14), reason="its classes are immortal with threads"
-)
+CLASSES_DIE = not FREE_THREADED or sys.version_info >= (3, 14)
 # A debug build of CPython.
 DEBUG_BUILD = hasattr(sys, "gettotalrefcount")
 # The fallback for unknown collectors: weak references into garbage cycles are cleared.
