@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Puts libtvm_ffi on the loader path of the tests.
-include!("find_library.rs");
-
+//! Puts libtvm_ffi, where tvm-ffi-sys found it, on the loader path of the tests.
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    if let Some(libdir) = find_library() {
-        set_loader_path(&libdir);
+    if let Ok(setting) = std::env::var("DEP_TVM_FFI_LOADER_PATH") {
+        println!("cargo:rustc-env={setting}");
     }
 }

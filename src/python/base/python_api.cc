@@ -82,6 +82,12 @@ PyTypeObject* AddType(PyObject* module, PyType_Spec* spec, PyTypeObject* base) {
   return type;
 }
 
+bool CallAtExit(PyObject* hook) {
+  Ref atexit = Ref::Steal(PyImport_ImportModule("atexit"));
+  if (!atexit) return false;
+  return static_cast<bool>(Ref::Steal(PyObject_CallMethod(atexit.get(), "register", "O", hook)));
+}
+
 PyObject* CVoidP() {
   static std::atomic<PyObject*> cache{nullptr};
   return FindOnce(&cache, []() -> PyObject* {

@@ -48,6 +48,10 @@ inline bool Utf8(PyObject* text, TVMFFIByteArray* out) {
 // A type of the module deriving from `base`. Borrowed by types.*, owned by the module.
 PyTypeObject* AddType(PyObject* module, PyType_Spec* spec, PyTypeObject* base);
 
+// Lets `hook` run when the program ends, before what was registered earlier. False with an error
+// set.
+bool CallAtExit(PyObject* hook);
+
 // ctypes.c_void_p, borrowed, or NULL with an error set.
 PyObject* CVoidP();
 

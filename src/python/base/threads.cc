@@ -18,6 +18,7 @@
 #include <new>
 
 #include "python/base/entry.h"
+#include "python/base/python_api.h"
 #include "python/base/ref.h"
 #include "python/base/threads.h"
 
@@ -159,10 +160,8 @@ int InitThreadExit() {
   if (!capsule || PyDict_SetItemString(dict, "tvm_ffi.core", capsule.get()) < 0) return -1;
   if (!kGuardsEntry) return 0;
   static PyMethodDef on_exit = {"_on_exit", Entry<OnExit>, METH_NOARGS, nullptr};
-  Ref atexit = Ref::Steal(PyImport_ImportModule("atexit"));
   Ref hook = Ref::Steal(PyCFunction_New(&on_exit, nullptr));
-  if (!atexit || !hook) return -1;
-  return Ref::Steal(PyObject_CallMethod(atexit.get(), "register", "O", hook.get())) ? 0 : -1;
+  return hook && CallAtExit(hook.get()) ? 0 : -1;
 }
 
 }  // namespace tether_py

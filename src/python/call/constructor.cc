@@ -150,6 +150,7 @@ inline bool AreInOrder(const Constructor* constructor, PyObject* const* args, Py
   if (TVM_FFI_PREDICT_TRUE(kwnames == nullptr)) return nargs >= constructor->num_defaults;
   Py_ssize_t total = nargs + PyTuple_GET_SIZE(kwnames);
   if (total < constructor->num_defaults) return false;
+  if (total == nargs) return true;  // no keywords after all
   if (total > PyTuple_GET_SIZE(constructor->names)) return false;
   for (Py_ssize_t i = nargs; i < total; ++i) {
     bool is_here = PyTuple_GET_ITEM(constructor->names, i) == PyTuple_GET_ITEM(kwnames, i - nargs);

@@ -3,6 +3,7 @@
 #include <tvm/ffi/function.h>
 
 #include "python/base/entry.h"
+#include "python/base/python_api.h"
 #include "python/wrap/arguments.h"
 #include "python/wrap/class_counts.h"
 #include "python/wrap/collector.h"
@@ -121,11 +122,8 @@ int InitTying(PyObject* module) {
   if (InitClassTable(module) < 0) return -1;
   if (!LearnCollector()) return -1;
   // Before anything else at exit: what C++ drops from then on is leaked, not touched.
-  Ref atexit = Ref::Steal(PyImport_ImportModule("atexit"));
   Ref hook = Ref::Steal(PyObject_GetAttrString(module, "_at_exit"));
-  if (!atexit || !hook) return -1;
-  Ref done = Ref::Steal(PyObject_CallMethod(atexit.get(), "register", "O", hook.get()));
-  if (!done) return -1;
+  if (!hook || !CallAtExit(hook.get())) return -1;
   pthread_atfork(nullptr, nullptr, [] {
     Engine::list().AfterForkInChild();
     CallArguments::ForgetOtherThreads();

@@ -1,5 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modules, and walks over the structure of values.
+/// Calls a macro with the tuples of links that chains may be: type, marker and index of each link.
+macro_rules! for_each_chain {
+    ($implement:ident) => {
+        $implement! {
+            (A MA 0)
+            (A MA 0, B MB 1)
+            (A MA 0, B MB 1, C MC 2)
+            (A MA 0, B MB 1, C MC 2, D MD 3)
+            (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4)
+            (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5)
+            (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6)
+            (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6, H MH 7)
+            (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6, H MH 7, I MI 8)
+            (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6, H MH 7, I MI 8, J MJ 9)
+            (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6, H MH 7, I MI 8, J MJ 9, K MK 10)
+            (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6, H MH 7, I MI 8, J MJ 9, K MK 10, L ML 11)
+        }
+    };
+}
+
 pub mod dispatch;
 mod error_path;
 pub mod module;

@@ -1035,20 +1035,7 @@ macro_rules! chains {
         }
     )*};
 }
-chains! {
-    (A MA 0)
-    (A MA 0, B MB 1)
-    (A MA 0, B MB 1, C MC 2)
-    (A MA 0, B MB 1, C MC 2, D MD 3)
-    (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4)
-    (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5)
-    (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6)
-    (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6, H MH 7)
-    (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6, H MH 7, I MI 8)
-    (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6, H MH 7, I MI 8, J MJ 9)
-    (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6, H MH 7, I MI 8, J MJ 9, K MK 10)
-    (A MA 0, B MB 1, C MC 2, D MD 3, E ME 4, F MF 5, G MG 6, H MH 7, I MI 8, J MJ 9, K MK 10, L ML 11)
-}
+for_each_chain!(chains);
 
 /// Callbacks with a state, as a visitor that can be used again.
 pub struct VisitCallbacks<State, Link, Marker, Policy = DefaultContextPolicy> {
