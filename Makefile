@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-#   make demo      build the library and run the C++ tour
+#   make demo      build everything, run a C++ tour, then a C++ library used from Python
 #   make test      the inner loop, from a fresh clone: suites, packaging, an old client, the quick model
 #   make test-all  the long rest: every interpreter and release, sanitizers, fuzzing, all of the model, lint
 #   make soak      random programs against the promises: make soak DURATION=600 [SEED=1] [PYTHON=PATH]
-#   make bench     side by side with the reference release (writes bench/results/)
+#   make bench     side by side with apache-tvm-ffi and other bindings (writes bench/results/)
+#   make docs      the documentation site, in build/site
+#   make wheels    wheels for every interpreter and architecture, and the source distribution, in dist/
 #   make lint      formatting and static checks
 #   make build     libraries and tests only, in build/release
 #   make clean     remove what the other targets created, except downloads (.cache) and .venv
-.PHONY: demo test test-all soak bench lint build clean
+.PHONY: demo test test-all soak bench docs wheels lint build clean
 
 demo:
 	@scripts/demo.sh
@@ -24,6 +26,13 @@ soak:
 
 bench:
 	@scripts/bench.sh
+
+docs:
+	@scripts/docs.sh
+
+wheels:
+	@scripts/setup.sh demo
+	@scripts/wheels.sh
 
 lint:
 	@scripts/lint.sh

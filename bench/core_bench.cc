@@ -121,6 +121,19 @@ void AnyCopyInt(benchmark::State& state) {
 }
 BENCHMARK(AnyCopyInt)->Apply(FixLength);
 
+// A value that was just made is copied in halves: a load of all 16 bytes would wait for the stores.
+void AnyMakeAndCopyInt(benchmark::State& state) {
+  int64_t number = 42;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(number);
+    Any value = number;
+    benchmark::DoNotOptimize(value);
+    Any copy = value;
+    benchmark::DoNotOptimize(copy);
+  }
+}
+BENCHMARK(AnyMakeAndCopyInt)->Apply(FixLength);
+
 void AnyCopyObject(benchmark::State& state) {
   Any value = ObjectRef(make_object<PairObj>(1, 2));
   for (auto _ : state) {

@@ -116,20 +116,37 @@ def plain(axes: Any) -> None:
     axes.grid(axis="x", which="major", alpha=0.3)
 
 
-def bars(plt: Any, data: dict[str, Any], numbers: Any, title: str, unit: str, name: str) -> None:
-    """Horizontal bars, a group per row; numbers(peer, row key) may be None."""
+def dots(plt: Any, data: dict[str, Any], numbers: Any, title: str, unit: str, name: str) -> None:
+    """A dot with its value for every peer, a group per row; numbers(peer, row key) may be None.
+
+    Not bars: on a logarithmic axis their length means nothing.
+    """
     peers = [peer for peer in SHOWN if peer in data["peers"]]
     keys = [row for row in rows.ROWS if numbers("ours", row.key) is not None]
-    figure, axes = plt.subplots(figsize=(9.5, 0.62 * len(keys) + 1))
+    figure, axes = plt.subplots(figsize=(9.5, 0.85 * len(keys) + 1))
     height = 0.84 / len(peers)
     for position, peer in enumerate(peers):
-        places = [line + position * height for line in range(len(keys))]
-        values = [numbers(peer, row.key) or 0 for row in keys]
-        axes.barh(places, values, height, label=NAMES.get(peer, peer), color=COLOURS[peer])
-        if peer == "ours":
-            for place, value in zip(places, values, strict=True):
-                text = f" {value:.0f}" if value >= 20 else f" {value:.2f}"
-                axes.text(value, place, text, va="center", fontsize=7, color=COLOURS["ours"])
+        found = [
+            (line + position * height, numbers(peer, row.key)) for line, row in enumerate(keys)
+        ]
+        known = [(place, value) for place, value in found if value is not None]
+        places, values = [place for place, _ in known], [value for _, value in known]
+        axes.plot(
+            values, places, "o", label=NAMES.get(peer, peer), color=COLOURS[peer], markersize=5
+        )
+        for place, value in known:
+            text = f"{value:.0f}" if value >= 20 else f"{value:.2f}"
+            axes.annotate(
+                text,
+                (value, place),
+                (6, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7,
+                color=COLOURS[peer],
+            )
+    for line in range(1, len(keys)):
+        axes.axhline(line - height, color="#dddddd", linewidth=0.6, zorder=0)
     middle = (len(peers) - 1) * height / 2
     axes.set_yticks([line + middle for line in range(len(keys))])
     axes.set_yticklabels([row.title.replace("`", "") for row in keys], fontsize=10)
@@ -137,7 +154,6 @@ def bars(plt: Any, data: dict[str, Any], numbers: Any, title: str, unit: str, na
     plain(axes)
     if name == "time":
         axes.axvline(1, color="black", linewidth=0.8, zorder=0)
-        axes.set_xlim(left=0.5)
     finish(figure, axes, data, title, unit, name)
 
 
@@ -145,13 +161,13 @@ def plot_rows(plt: Any, data: dict[str, Any]) -> None:
     def ratio(peer: str, key: str) -> float | None:
         return data["time"].get(peer, {}).get(key, {}).get("ratio")
 
-    unit = "CPU time, multiple of a hand-written C extension (= 1); shorter is better"
-    bars(plt, data, ratio, "Time of one operation from Python", unit, "time")
+    unit = "CPU time, multiple of a hand-written C extension (= 1); less is better"
+    dots(plt, data, ratio, "Time of one operation from Python", unit, "time")
     counts = data["instructions"]
     if counts:
         title = "Instructions of one operation from Python"
         unit = "instructions (callgrind); fewer is better"
-        bars(
+        dots(
             plt, data, lambda peer, key: counts.get(peer, {}).get(key), title, unit, "instructions"
         )
 
@@ -172,7 +188,7 @@ def plot_flat(plt: Any, data: dict[str, Any]) -> None:
     left.set_ylim(0, 2.6)
     left.set_ylabel(f"time per operation, multiple of that at {int(first)}")
     left.set_title("Tether: a working set, and all in turn", fontsize=11)
-    for peer in ("ours", "adopted", "floor", "reference"):
+    for peer in ("ours", "adopted", "floor", "nanobind", "reference"):
         found = data["flat"].get(peer, {})
         times = [found[size].get(RANDOM) if size in found else None for size in sizes]
         if all(times):

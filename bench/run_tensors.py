@@ -10,10 +10,7 @@ bench/results/tensors.md and tensors.json.
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "python"))
 import report
 import setup_peers as build
 from report import progress
+from timing_worker import Worker
 
 NUMPY = "numpy==2.3.4"
 
@@ -70,38 +68,6 @@ for line in sys.stdin:
         timers[statement].timeit(200)
     print(timers[statement].timeit(count) / count * 1e9, flush=True)
 """
-
-
-class Worker:
-    """A process that times statements with one of the two packages."""
-
-    def __init__(self, python: Path, package: str) -> None:
-        self.process = subprocess.Popen(
-            [python, "-c", WORKER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": package},
-        )
-        self.about = self.read()
-
-    def read(self) -> Any:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit("a worker died; its message is above")
-        return json.loads(line)
-
-    def time(self, statement: str, count: int) -> float:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps([statement, count]) + "\n")
-        self.process.stdin.flush()
-        return self.read()
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(timeout=60)
 
 
 def measure_all(workers: list[Worker], rounds: int, budget: report.Budget) -> dict[str, Any]:
@@ -164,7 +130,10 @@ def main() -> None:
     data["peers"].update({text.partition("==")[0]: text for text in wanted})
     folder = build.config(ready["reference"].python, "sysconfig.get_path('purelib')")
     report.one_core()
-    workers = [Worker(python, path) for path in (ready["ours"].environment["PYTHONPATH"], folder)]
+    workers = [
+        Worker([python, "-c", WORKER], {"PYTHONPATH": path})
+        for path in (ready["ours"].environment["PYTHONPATH"], folder)
+    ]
     data["torch"] = workers[0].about["torch"]
     data["rows"] = measure_all(workers, options.rounds, budget)
     for worker in workers:

@@ -24,7 +24,23 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
 PAGES = ("README.md", "docs/speed.md")
 
-OTHERS = {"nanobind": "nanobind", "reference": "reference"}
+# The promises of README, with the probes of bench/python/behaviour.py that stand for each.
+PROMISES = {
+    "the same Python object each time: `a.x is a.x`, `f(x) is x`": "p1_",
+    "`id()` survives drop and refetch": "p2_",
+    "so do attributes and the Python subclass": "p3_",
+    "a weak reference lives as long as the C++ object": "p4_",
+    "nothing leaks over 10^5 objects": "p5_",
+    "a reference cycle through Python and C++ is collected, but not while C++ uses it": "p6_",
+    "a C++ thread never waits for Python to drop an object": "p9_",
+}
+PROMISED = {"ours": "Tether", "nanobind": "nanobind", "pybind11": "pybind11", "pyo3": "PyO3"}
+PROMISED |= {"reference": "apache-tvm-ffi"}
+PEERS = {"nanobind": "nanobind", "pybind11": "pybind11", "cython": "Cython", "pyo3": "PyO3"}
+PEERS |= {"reference": "apache-tvm-ffi"}
+CLOSE = 0.95  # of our time: what is nearer counts as equal
+
+OTHERS = {"nanobind": "nanobind", "reference": "apache-tvm-ffi"}
 GROUPS = {  # of docs/speed.md
     "a call": ("add", "add_released", "identity", "callback"),
     "a field": ("int_get", "int_set", "object_live", "object_refetch", "object_set"),
@@ -64,7 +80,7 @@ def summary() -> list[str]:
     heads = ["Tether, instructions", *OTHERS.values()]
     heads += [f"time of {name}" for name in OTHERS.values()]
     about = (
-        f"{when(data)}; {others} (the reference). Instructions per operation, and how many times "
+        f"{when(data)}; {others}. Instructions per operation, and how many times "
         "the CPU time of Tether the others take (nanobind is ahead where the figure is below 1.0):"
     )
     lines = [
@@ -85,7 +101,7 @@ def scale_lines() -> list[str]:
     data = read("scale")
     million, exits, flat = data["million"], data["exit"], data["flat"]
     names = [name for name in ("ours", "adopted", "nanobind", "reference") if name in million]
-    titles = {"ours": "Tether", "adopted": "Tether, old client"}
+    titles = {"ours": "Tether", "adopted": "Tether, old client", **OTHERS}
     lines = [
         f"A million objects, fetched and dropped ({data['date']}):",
         "",
@@ -107,9 +123,13 @@ def scale_lines() -> list[str]:
         lines.append(f"| interpreter exit with all of them {title}, ms | {' | '.join(cells)} |")
     sizes = flat.get("ours", {})
     if len(sizes) > 1:
-        first, *_, last = sizes
+        first, *more = sizes
+        last = more[-1]
         worst = max(
-            sizes[last][key] / sizes[first][key] for key in sizes[first] if "random" not in key
+            sizes[size][key] / sizes[first][key]
+            for size in more
+            for key in sizes[first]
+            if "random" not in key
         )
         exponents = [len(size) - 1 for size in (first, last)]
         flatness = (
@@ -144,12 +164,61 @@ def package_lines() -> list[str]:
     heavy = ", ".join(loaded["ours"]["numpy or torch"]) or "neither numpy nor torch"
     return paragraph(
         f"`import tvm_ffi` takes {row['ours'] / 1e3:.0f} ms of CPU time, {row['ratio']:.2f} times "
-        f"that of the reference release, and loads {loaded['ours']['modules']} modules instead of "
+        f"that of apache-tvm-ffi, and loads {loaded['ours']['modules']} modules instead of "
         f"{loaded['reference']['modules']}; {heavy} is among them ({data['date']})."
     )
 
 
+def kept(answers: dict[str, str] | None, prefix: str) -> str:
+    """Say whether a peer keeps a promise: all of its probes, some of them, none."""
+    found = [a for probe, a in (answers or {}).items() if probe.startswith(prefix)]
+    if not found:
+        return "-"
+    good = sum(answer == "yes" for answer in found)
+    return "yes" if good == len(found) else "partly" if good else "no"
+
+
+def promises() -> list[str]:
+    behaviour = read("python")["behaviour"]
+    lines = [f"| | {' | '.join(PROMISED.values())} |", "|---|" + ":---:|" * len(PROMISED)]
+    for title, prefix in PROMISES.items():
+        cells = [kept(behaviour.get(name), prefix) for name in PROMISED]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return lines
+
+
+def rows_behind() -> list[tuple[str, str, float]]:
+    """Every row in which a peer takes less time than ours: the fastest, and its time over ours."""
+    data = read("python")
+    found = []
+    for row in rows.ROWS:
+        times = {PEERS[name]: times_ours(data, name, row.key) for name in PEERS}
+        ahead = {name: factor for name, factor in times.items() if factor and factor < CLOSE}
+        if ahead:
+            best = min(ahead, key=lambda name: ahead[name])
+            found.append((row.title, best, ahead[best]))
+    return found
+
+
+def behind() -> list[str]:
+    lines = ["| operation | the fastest peer | its CPU time, ours is 1 |", "|---|---|---:|"]
+    lines += [f"| {title} | {best} | {factor:.2f} |" for title, best, factor in rows_behind()]
+    return lines
+
+
+def behind_in_a_line() -> list[str]:
+    cells = [f"{title} ({best} {factor:.2f})" for title, best, factor in rows_behind()]
+    return paragraph(
+        "**Where others are faster**, with the fastest of them and its CPU time, ours is 1: "
+        + "; ".join(cells)
+        + "."
+    )
+
+
 BLOCKS = {
+    "promises": promises,
+    "behind": behind,
+    "behind_in_a_line": behind_in_a_line,
     "summary": summary,
     "scale": scale_lines,
     "ranges": ranges,

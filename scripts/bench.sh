@@ -22,6 +22,7 @@ PARTS=(
   "7 run_package.py"
   "4 run_tensors.py"
   "10 run_structural.py"
+  "8 run_travel.py"
   "12 run_core.py"
 )
 failed=()

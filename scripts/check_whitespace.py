@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-MAY_HAVE_TABS = {"Makefile", ".gitmodules"}
+MAY_HAVE_TABS = {"Makefile", "Makefile.in", ".gitmodules"}
 
 
 def problems(path: Path) -> list[str]:

@@ -26,13 +26,20 @@ as_root() {
   fi
 }
 
-# step TITLE COMMAND...: heading, the command, its wall time.
+# step TITLE COMMAND...: heading, the command, its wall time. A step that fails ends the script. The command
+# may be a function, and ends at its first command that fails: so it must not stand in a condition (before ||
+# or &&, after if), where bash ignores `set -e` in everything that the function does.
 step() {
-  local title=$1 begin=$SECONDS
+  STEP=$1 STEP_BEGIN=$SECONDS
   shift
-  printf '\n== %s\n' "$title"
-  "$@" || die "step '$title' failed after $((SECONDS - begin)) s"
-  printf -- '-- %s: %d s\n' "$title" $((SECONDS - begin))
+  printf '\n== %s\n' "$STEP"
+  trap 'echo "error: step '"'"'$STEP'"'"' failed after $((SECONDS - STEP_BEGIN)) s" >&2' EXIT
+  "$@"
+  local status=$?
+  # A failure only comes here where the caller wrote `step ... || ...`.
+  [ $status = 0 ] || exit $status
+  trap - EXIT
+  printf -- '-- %s: %d s\n' "$STEP" $((SECONDS - STEP_BEGIN))
 }
 
 # Every cmake started from here, also the one inside pip, compiles through the cache; paths are taken
@@ -87,10 +94,10 @@ run_pytest() {
 }
 
 # python_suite NAME INTERPRETER PACKAGE: all of tests/python, in two processes side by side. Some files
-# collect garbage thousands of times, which is quick where there is little else in memory.
+# collect garbage thousands of times or look at all that is in memory, which is fast where there is little.
 python_suite() {
   local run=(env PYTHONPATH="$3" "$2" -X faulthandler -m pytest -q -p no:cacheprovider) tying status=0
-  local collecting=(tests/python/test_{tensor,dlpack,pickle}.py tests/python/test_tying_*.py)
+  local collecting=(tests/python/test_{tensor,dlpack,pickle}.py tests/python/test_tying_*.py tests/python/test_inspect.py)
   run_pytest "$1-tying" "${run[@]}" "${collecting[@]}" &
   tying=$!
   run_pytest "$1" "${run[@]}" tests/python "${collecting[@]/#/--ignore=}" || status=1
@@ -118,4 +125,46 @@ test_environment() {
   "${pip[@]}" 'pytest>=8' 'hypothesis>=6.100' || return 1
   "${pip[@]}" numpy || echo "python $1: no numpy for this interpreter; the tests that need it skip"
   touch "$home/ready"
+}
+
+# find_python VERSION: the newest of pyenv's, or the one on PATH that runs and has its headers.
+find_python() {
+  local candidate
+  for candidate in $(ls -d "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python"$1" 2>/dev/null |
+    sort -Vr) "$(command -v "python$1" || true)"; do
+    if "$candidate" -c "$usable" "$1" 2>/dev/null; then
+      echo "$candidate"
+      return 0
+    fi
+  done
+  return 1
+}
+usable='import os, sys, sysconfig, ensurepip
+header = os.path.join(sysconfig.get_path("include"), "Python.h")
+sys.exit("%d.%d" % sys.version_info[:2] != sys.argv[1] or not os.path.exists(header))'
+
+# The mirror and the key the system itself uses, "URI KEYRING", from either format of apt's sources.
+debian_mirror() {
+  local keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  python3 - "$keyring" <<'PY'
+import glob, re, sys
+default = sys.argv[1]
+def entries():
+    for name in glob.glob("/etc/apt/sources.list.d/*.sources"):
+        for block in open(name).read().split("\n\n"):
+            field = dict(re.findall(r"(?m)^(URIs|Signed-By):\s*(\S+)", block))
+            yield field.get("URIs", ""), field.get("Signed-By", default)
+    for name in ["/etc/apt/sources.list", *glob.glob("/etc/apt/sources.list.d/*.list")]:
+        try:
+            lines = open(name).read()
+        except OSError:
+            continue
+        for options, uri in re.findall(r"(?m)^deb(?:-src)?\s+(\[[^\]]*\])?\s*(\S+)", lines):
+            key = re.search(r"signed-by=([^\s\]]+)", options)
+            yield uri, key[1] if key else default
+for uri, key in entries():
+    if uri.rstrip("/").endswith("debian"):
+        print(uri.rstrip("/"), key if key.startswith("/") else default)
+        break
+PY
 }

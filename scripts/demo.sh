@@ -19,7 +19,8 @@ build_example() {
 }
 
 run_graph() {
-  PYTHONPATH=build/demo/package "$PYTHON" examples/graph/demo.py build/graph/libgraph.so
+  PYTHONPATH=build/demo/package "$PYTHON" examples/graph/demo.py build/graph/libgraph.so \
+    build/graph/objects.html
 }
 
 step "setup" scripts/setup.sh demo

@@ -62,32 +62,6 @@ install_build_dependencies() {
       --no-install-recommends "${missing[@]}" >&2
 }
 
-# The mirror and the key the system itself uses, "URI KEYRING", from either format of apt's sources.
-debian_mirror() {
-  local keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-  python3 - "$keyring" <<'PY'
-import glob, re, sys
-default = sys.argv[1]
-def entries():
-    for name in glob.glob("/etc/apt/sources.list.d/*.sources"):
-        for block in open(name).read().split("\n\n"):
-            field = dict(re.findall(r"(?m)^(URIs|Signed-By):\s*(\S+)", block))
-            yield field.get("URIs", ""), field.get("Signed-By", default)
-    for name in ["/etc/apt/sources.list", *glob.glob("/etc/apt/sources.list.d/*.list")]:
-        try:
-            lines = open(name).read()
-        except OSError:
-            continue
-        for options, uri in re.findall(r"(?m)^deb(?:-src)?\s+(\[[^\]]*\])?\s*(\S+)", lines):
-            key = re.search(r"signed-by=([^\s\]]+)", options)
-            yield uri, key[1] if key else default
-for uri, key in entries():
-    if uri.rstrip("/").endswith("debian"):
-        print(uri.rstrip("/"), key if key.startswith("/") else default)
-        break
-PY
-}
-
 # download RELEASE SUITE: the upstream tarball of the newest version that really downloads; signatures
 # are checked. Lists and caches of apt live in $WORK.
 download() {

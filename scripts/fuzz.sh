@@ -1,15 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Throws bytes at the JSON parser and at the reader of object graphs, under the address and
+# Throws bytes at the JSON parser and at the readers of object graphs, JSON and binary, under the address and
 # undefined-behaviour sanitizers. Needs clang for libFuzzer; where there is none it is reported as
 # skipped.
 #
-#   scripts/fuzz.sh [seconds per target]      10 by default, what make test-all does
+#   scripts/fuzz.sh [seconds per target] [target ...]      10 by default, what make test-all does
 #
+# With 0 seconds the targets are only built. build/fuzz/NAME_fuzz then runs on any machine of the same
+# architecture with a C library that is not older; for a number of inputs on all its processors:
+#
+#   build/fuzz/travel_fuzz -jobs=16 -workers=16 -runs=625000 -timeout=10 \
+#     -dict=tests/fuzz/travel.dict WORK tests/fuzz/corpus/travel
+#
+# WORK is an empty folder. Each job writes fuzz-N.log; the exit status is 0 if none found anything.
 # What it finds new stays in build/fuzz/work, and an input that fails in build/fuzz.
 source "$(dirname "$0")/common.sh"
 seconds=${1:-10}
+targets=("${@:2}")
+[ ${#targets[@]} -gt 0 ] || targets=(json graph travel)
 out=build/fuzz
 
 # The newest clang that comes with the runtime of libFuzzer.
@@ -45,9 +54,10 @@ objects=("${objects[@]/#/$out/}")
 objects=("${objects[@]/%/.o}")
 
 cases=
-for target in json graph; do
-  "$compiler" -fsanitize=fuzzer,address,undefined "$out/tests_fuzz_${target}_fuzz.cc.o" \
+for target in "${targets[@]}"; do
+  "$compiler" -static-libstdc++ -static-libgcc -fsanitize=fuzzer,address,undefined "$out/tests_fuzz_${target}_fuzz.cc.o" \
     "${objects[@]}" -pthread -ldl -o "$out/${target}_fuzz"
+  [ "$seconds" != 0 ] || continue
   mkdir -p $out/work/$target
   if ! $out/${target}_fuzz -dict=tests/fuzz/$target.dict -max_total_time="$seconds" -timeout=10 \
     -artifact_prefix=$out/ -print_final_stats=1 $out/work/$target tests/fuzz/corpus/$target \

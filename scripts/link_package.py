@@ -23,11 +23,15 @@ def main() -> None:
         if left.is_symlink() and not left.exists():
             left.unlink()
     for source in (root / "python" / "tvm_ffi").iterdir():
-        if source.name != "__pycache__":
+        if source.name not in ("__pycache__", "share"):
             link(source, package / source.name)
     link(root / "include", package / "include")
     link(root / "src", package / "src")
     link(libraries, package / "lib")
+    # Other parts of this folder are made by the build.
+    share = package / "share"
+    share.mkdir(exist_ok=True)
+    link(root / "python" / "tvm_ffi" / "share" / "gdb", share / "gdb")
     cmake_package = package / "share" / "cmake" / "tvm_ffi"
     cmake_package.mkdir(parents=True, exist_ok=True)
     for generated in package.parents[1].glob("tvm_ffi-config*.cmake"):

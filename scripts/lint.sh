@@ -19,7 +19,7 @@ python_lint() { "$PYTHON" -m ruff check "${python_dirs[@]}" && "$PYTHON" -m ruff
 # whose header only gcc finds, and without the options that only gcc knows.
 tidy() {
   cmake -S . -B build/lint -G Ninja --log-level=WARNING -DTETHER_BUILD_PYTHON=ON \
-    "-DPython_EXECUTABLE=$PYTHON" -DTETHER_LIBBACKTRACE_LINKS=0 >/dev/null || return 1
+    "-DPython_EXECUTABLE=$PYTHON" -Dtvm_ffi_LIBBACKTRACE_LINKS=0 >/dev/null || return 1
   sed -i 's/ -fno-ipa-modref//' build/lint/compile_commands.json
   printf '%s\0' "$@" | xargs -0 -n 1 -P "$JOBS" scripts/lint.sh --tidy-one
 }

@@ -19,22 +19,6 @@ is_wanted() {
   [ ${#wanted[@]} = 0 ] || [[ " ${wanted[*]} " == *" $1 "* ]]
 }
 
-# find_python VERSION: the newest of pyenv's, or the one on PATH that runs and has its headers.
-find_python() {
-  local candidate
-  for candidate in $(ls -d "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python"$1" 2>/dev/null |
-    sort -Vr) "$(command -v "python$1" || true)"; do
-    if "$candidate" -c "$usable" "$1" 2>/dev/null; then
-      echo "$candidate"
-      return 0
-    fi
-  done
-  return 1
-}
-usable='import os, sys, sysconfig, ensurepip
-header = os.path.join(sysconfig.get_path("include"), "Python.h")
-sys.exit("%d.%d" % sys.version_info[:2] != sys.argv[1] or not os.path.exists(header))'
-
 # run_on VERSION INTERPRETER. A failure is remembered, and the other interpreters have their turn.
 failed=()
 run_on() {

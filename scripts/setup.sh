@@ -4,7 +4,7 @@
 # Installs what is missing for a make target and nothing else; takes no noticeable time when all is
 # there. Debian packages through apt-get (as root or with sudo), Python tools into .venv.
 #
-#   scripts/setup.sh demo|test|bench|lint
+#   scripts/setup.sh demo|test|bench|lint|docs
 source "$(dirname "$0")/common.sh"
 purpose=${1:-test}
 
@@ -34,6 +34,7 @@ case $purpose in
     need valgrind valgrind
     need spin spin
     need util-linux setarch
+    need gdb gdb
     compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer*' >/dev/null ||
       missing+=(clang libclang-rt-14-dev)
     ;;
@@ -43,6 +44,9 @@ case $purpose in
     ;;
   lint)
     need clang-format clang-format
+    ;;
+  docs)
+    need doxygen doxygen
     ;;
 esac
 if [ ! -x "$PYTHON" ]; then
@@ -67,9 +71,25 @@ if [ "$purpose" = lint ] && ! command -v clang-tidy >/dev/null && command -v apt
   install_packages clang-tidy || echo "clang-tidy could not be installed: see the lines above"
 fi
 
-# Debian's is too old, and rustup installs per user: said, not done.
+# The crates need Rust 1.82. Debian 12 has that in packages of their own, cargo-web and rustfmt-web; where
+# no package is new enough, the tests of the crates are skipped and say so.
+candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/ *Candidate: \([0-9.]*\).*/\1/p'; }
+is_new_enough() { [ -n "$1" ] && [ "$(printf '%s\n' 1.82 "$1" | sort -V | head -n1)" = 1.82 ]; }
 if [ "$purpose" = test ] && ! command -v cargo >/dev/null; then
-  echo "no cargo: the Rust tests will be skipped; rustup (https://rustup.rs) installs it"
+  rust=()
+  if command -v apt-get >/dev/null; then
+    for suffix in '' -web; do
+      is_new_enough "$(candidate "cargo$suffix")" || continue
+      rust=("cargo$suffix" "rustfmt$suffix")
+      break
+    done
+  fi
+  if [ ${#rust[@]} -gt 0 ]; then
+    echo "installing ${rust[*]}"
+    install_packages "${rust[@]}" || echo "${rust[*]} could not be installed: see the lines above"
+  fi
+  command -v cargo >/dev/null ||
+    echo "no cargo: the Rust tests will be skipped; rustup (https://rustup.rs) installs it"
 fi
 
 cmake_version=$(cmake --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')
@@ -86,4 +106,27 @@ if ! cmp -s $requirements $stamp; then
   [ -x "$PYTHON" ] || python3 -m venv .venv
   "$PYTHON" -m pip install --quiet --disable-pip-version-check -r $requirements
   cp $requirements $stamp
+fi
+
+# The site and its checks. Chromium is only needed for the checks, which are skipped without it.
+if [ "$purpose" = docs ]; then
+  wanted=scripts/requirements-docs.txt
+  if ! cmp -s $wanted .cache/site/installed-requirements.txt; then
+    echo "creating .cache/site and installing $(grep -vc '^#' $wanted) Python packages"
+    "$PYTHON" -m venv --clear .cache/site
+    .cache/site/bin/python -m pip install --quiet --disable-pip-version-check -r $wanted
+    cp $wanted .cache/site/installed-requirements.txt
+  fi
+  # The release that docs/from/apache-tvm-ffi.md compares with; the page is not run without it.
+  if [ ! -e .cache/site-reference/ready ]; then
+    "$PYTHON" -m venv --clear .cache/site-reference
+    .cache/site-reference/bin/python -m pip install --quiet --disable-pip-version-check \
+      'apache-tvm-ffi==0.1.15.post2' ninja && touch .cache/site-reference/ready ||
+      echo "apache-tvm-ffi could not be installed: see the lines above"
+  fi
+  if ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then
+    echo "installing chromium"
+    as_root apt-get update -qq
+    install_packages chromium || echo "chromium could not be installed: see the lines above"
+  fi
 fi

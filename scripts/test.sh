@@ -27,8 +27,12 @@ lint             all    setup          formatting, types, static checks
 old_clients      all    build          clients of every release, plain and under valgrind
 prebuilt         all    build          prebuilt packages
 matrix           all    build          Python suite on every other interpreter
+projects         all    build          a new project, and the examples
+site             all    build          documentation: every block of code, every page in a browser
+cluster          all    build          objects as arguments and results of Dask and Ray
+wheels           alone  setup          a wheel for x86-64, in a clean environment
 soak             all    build          random programs
-rust_rest        all    build          Rust crates: documentation, ASan, Miri
+rust_rest        all    build          Rust crates: documentation, examples, ASan
 instructions     all    build          instruction counts
 model_rest       all    setup          model of the tie, the other rows
 fuzz             all    setup          fuzzing, a few seconds
@@ -73,6 +77,54 @@ rust() { scripts/rust.sh quick; }
 rust_rest() { scripts/rust.sh rest; }
 
 matrix() { scripts/python_matrix.sh; }
+
+# What users start from: `python -m tvm_ffi.new` and examples/. Skipped tests say why.
+projects() {
+  PYTHONPATH=build/release/package "$PYTHON" -m pytest -q -rs tests/projects \
+    --junitxml="$REPORTS/projects.xml"
+}
+
+# The blocks of code run while the site is built and looked at.
+site() {
+  local pages status=0
+  scripts/setup.sh docs
+  PYTHONPATH=build/release/package "$PYTHON" -m pytest -q -rs -p no:cacheprovider tests/site \
+    --ignore=tests/site/test_browser.py --junitxml="$REPORTS/pages.xml" &
+  pages=$!
+  {
+    TETHER_PACKAGE=build/release/package scripts/docs.sh &&
+      .cache/site/bin/python -m pytest -q -rs -p no:cacheprovider tests/site/test_browser.py \
+        --junitxml="$REPORTS/browser.xml"
+  } || status=1
+  wait $pages || status=1
+  return $status
+}
+
+# In an environment of its own. Ray only where it can be installed: it has no package for some interpreters.
+cluster() {
+  local home=.cache/cluster
+  if [ ! -e $home/installed ]; then
+    "$PYTHON" -m venv $home
+    if ! $home/bin/python -m pip install -q distributed numpy pytest; then
+      report_skipped cluster "distributed cannot be installed"
+      echo "cluster: skipped, distributed cannot be installed"
+      return 0
+    fi
+    $home/bin/python -m pip install -q ray || echo "cluster: ray cannot be installed"
+    touch $home/installed
+  fi
+  PYTHONPATH=build/release/package $home/bin/python -m pytest -q -rs tests/cluster \
+    --junitxml="$REPORTS/cluster.xml"
+  PYTHONPATH=build/release/package:examples/travel $home/bin/python examples/travel/travel.py dask
+}
+
+# One of the wheels; `make wheels` makes all.
+wheels() {
+  local own
+  own=$("$PYTHON" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+  scripts/wheels.sh build "$own-x86_64"
+  scripts/wheels.sh check "$own-x86_64"
+}
 
 soak() { scripts/soak.sh check; }
 

@@ -15,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-OURS = re.compile(r"\((core\.cpython-|libtvm_ffi|native_client)")
+OURS = re.compile(r"\((core\.cpython-|libtvm_ffi|native_client|libtied)")
 # What a racing access may go through.
 RUNTIME = re.compile(r"\((libtsan|libstdc\+\+|libc\.|libgcc)")
 ACCESS = re.compile(r"^  (Previous )?(atomic )?(read|write) of size", re.IGNORECASE)

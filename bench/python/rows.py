@@ -27,11 +27,11 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row("int_get", "int field, get", "node.value", 1.5),
-    Row("int_set", "int field, set", "node.value = 7", 1.5),
-    Row("object_live", "object field, live", "node.next", 3),
-    Row("object_refetch", "object field, drop + refetch", "lone.next", 5),
-    Row("object_set", "object field, set", "node.next = other", 5),
+    Row("int_get", "int field, get (class of fields)", "node.value", 1.5),
+    Row("int_set", "int field, set (class of fields)", "node.value = 7", 1.5),
+    Row("object_live", "object field, live (class of fields)", "node.next", 3),
+    Row("object_refetch", "object field, drop + refetch (class of fields)", "lone.next", 5),
+    Row("object_set", "object field, set (class of fields)", "node.next = other", 5),
     Row("add", "add(1, 2), GIL kept", "add(1, 2)", 1.8),
     Row("add_released", "add(1, 2), GIL released", "add_released(1, 2)"),
     Row("identity", "identity(obj), GIL kept", "identity(other)", 2.1),
@@ -44,7 +44,7 @@ ROWS = (
     Row("string", "str through C++ and back", "echo_str(text)", 4),
     Row("method", "method, no argument", "counter.get()"),
     Row("method_one", "method, one argument", "counter.plus(1)"),
-    Row("method_field", "int field beside methods", "counter.value"),
+    Row("method_field", "int field, get (class with methods)", "counter.value"),
     Row("static", "static method", "Counter.twice(1)"),
     Row("keywords", "construct with keywords", "Pair(a=1, b=2)"),
     Row("error", "error raised and caught", "try: fail(1)\nexcept ValueError: pass"),

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+if(COMMAND tvm_ffi_add_cxx_warning)
+  return()
+endif()
 
 # tvm_ffi_add_cxx_warning(<target>): warnings are errors.
 function(tvm_ffi_add_cxx_warning target)

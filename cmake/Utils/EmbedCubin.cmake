@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Functions that compile CUDA sources to binaries and put these into libraries.
+include("${CMAKE_CURRENT_LIST_DIR}/ObjectCopyUtil.cmake")
 if(NOT DEFINED CMAKE_CUDA_RUNTIME_LIBRARY)
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
 endif()
@@ -12,14 +13,7 @@ function(_tvm_ffi_add_gpu_binary target format)
   endif()
   add_library(${target} OBJECT ${arg_CUDA})
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--${format}>)
-  add_custom_target(
-    ${target}_bin
-    COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_OBJECTS:${target}>
-            ${CMAKE_CURRENT_BINARY_DIR}/${target}.${format}
-    BYPRODUCTS ${CMAKE_CURRENT_BINARY_DIR}/${target}.${format}
-    DEPENDS ${target}
-    COMMAND_EXPAND_LISTS VERBATIM
-  )
+  tvm_ffi_add_object_copy(${target}_bin ${target} ${target}.${format})
 endfunction()
 
 # add_tvm_ffi_cubin(<target> CUDA <file>): makes <target>.cubin with the target <target>_bin.

@@ -55,5 +55,8 @@ if(tvm_ffi_STATIC_LINK_NAMES AND EXISTS "${tvm_ffi_STATIC_FILE}" AND NOT TARGET 
   )
 endif()
 
-include("${CMAKE_CURRENT_LIST_DIR}/Library.cmake")
-include("${CMAKE_CURRENT_LIST_DIR}/EmbedCubin.cmake")
+foreach(file Library EmbedCubin ObjectCopyUtil DetectTargetTriple AddLibbacktrace AddGoogleTest CxxWarning
+             Sanitizer
+)
+  include("${CMAKE_CURRENT_LIST_DIR}/${file}.cmake")
+endforeach()

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+if(COMMAND add_sanitizer_address) # a name that projects have for their own
+  return()
+endif()
 
 # add_sanitizer_address(<target>): with the address sanitizer.
 function(add_sanitizer_address target)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One Python object for one C++ object, live: the promises P1 to P6 on a small C++ library.
 
-demo.py LIBRARY
+demo.py LIBRARY [PAGE]
 """
 
 import gc
@@ -9,6 +9,7 @@ import sys
 import weakref
 
 import tvm_ffi
+from tvm_ffi import inspect
 
 graph_library = tvm_ffi.load_module(sys.argv[1])
 
@@ -97,9 +98,17 @@ root.children.pop()
 
 print(f"\n  {root!r}")
 print("  state:", tvm_ffi.tying.state(root), " stats:", tvm_ffi.tying.stats())
+print("\n  who keeps what alive (tvm_ffi.inspect):")
+root.left.callback = tvm_ffi.convert(lambda: root)
+graph = inspect.graph(root)
+print("    " + graph.to_text().replace("\n", "\n    "))
+print("\n    " + str(inspect.why(root.children)).replace("\n", "\n    "))
+if len(sys.argv) > 2:
+    graph.to_html(sys.argv[2], title="The objects of the demo")
+    print(f"\n  the same as a page, to click through: {sys.argv[2]}")
 print(
     """
-To start your own: copy examples/graph, or examples/zoo for a package with tests and type hints,
-rename the classes, build it against include/ and libtvm_ffi.so, and load it with
-tvm_ffi.load_module(...)."""
+To start your own: python -m tvm_ffi.new NAME writes a package with tests and type hints. It
+needs an installed Tether (pip install . in this folder). Or copy examples/graph and rename the
+classes."""
 )

@@ -76,18 +76,25 @@ Node Kept(int64_t i) {
 
 TVM_FFI_STATIC_INIT_BLOCK() {
   refl::ObjectDef<NodeObj>()
-      .def(refl::init<int64_t>())
+      .def(refl::init<int64_t>(), refl::arg("value"), "A node without children.")
       .def_rw("value", &NodeObj::value, "A number.")
       .def_rw("left", &NodeObj::left, "Another node, or None.")
       .def_ro("children", &NodeObj::children, "Nodes below this one.")
       .def("total", &NodeObj::Total, "The sum of its own number and those of its children.");
   refl::GlobalDef()
-      .def("graph.make", [](int64_t value) { return Node(value); })
-      .def("graph.alive", [] { return NodeObj::alive.load(); })
-      .def("graph.keep", [](const Node& node) { Pool()->push_back(node); })
-      .def("graph.kept", Kept)
-      .def("graph.forget", [] { Pool()->clear(); })
-      .def("graph.visit", Visit);
+      .def(
+          "graph.make", [](int64_t value) { return Node(value); }, refl::arg("value"),
+          "Make a node.")
+      .def(
+          "graph.alive", [] { return NodeObj::alive.load(); }, "How many nodes there are.")
+      .def(
+          "graph.keep", [](const Node& node) { Pool()->push_back(node); }, refl::arg("node"),
+          "Keep a node.")
+      .def("graph.kept", Kept, refl::arg("index"), "A node that was kept.")
+      .def(
+          "graph.forget", [] { Pool()->clear(); }, "Let go of all nodes that were kept.")
+      .def("graph.visit", Visit, refl::arg("node"), refl::arg("callback"),
+           "Call back with a node and all below it.");
 }
 
 }  // namespace graph

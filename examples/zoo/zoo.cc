@@ -148,29 +148,35 @@ ffi::Tensor Grow(const ffi::TensorView& weights, double factor) {
 
 TVM_FFI_STATIC_INIT_BLOCK() {
   refl::ObjectDef<AnimalObj>()
-      .def(refl::init<ffi::String, uint8_t>(), "An animal without a voice.")
+      .def(refl::init<ffi::String, uint8_t>(), refl::arg("name"), refl::arg("legs"),
+           "An animal without a voice.")
       .def_rw("name", &AnimalObj::name, "What it is called.")
       .def_rw("legs", &AnimalObj::legs, "How many legs it has.")
       .def_rw("tags", &AnimalObj::tags, "Words about it.")
       .def("sound", &AnimalObj::Sound, "The sound it makes.")
       .def("describe", &AnimalObj::Describe, "Name, sound and tags in one line.");
   refl::ObjectDef<DogObj>()
-      .def(refl::init<ffi::String, bool>(), "A dog, trained or not.")
+      .def(refl::init<ffi::String, bool>(), refl::arg("name"), refl::arg("trained"),
+           "A dog, trained or not.")
       .def_rw("trained", &DogObj::trained, "Whether it barks softly.");
   refl::ObjectDef<BirdObj>()
-      .def(refl::init<ffi::String, double>(), "A bird.")
+      .def(refl::init<ffi::String, double>(), refl::arg("name"), refl::arg("wingspan"), "A bird.")
       .def_ro("wingspan", &BirdObj::wingspan, "In metres.");
   refl::ObjectDef<EnclosureObj>()
-      .def(refl::init<int32_t>(), "An empty enclosure.")
+      .def(refl::init<int32_t>(), refl::arg("capacity"), "An empty enclosure.")
       .def_ro("capacity", &EnclosureObj::capacity, "How many animals it holds.")
       .def_ro("animals", &EnclosureObj::animals, "The animals in it.")
       .def_ro("food", &EnclosureObj::food, "Kilograms of food, by name.")
-      .def("add", &EnclosureObj::Add, "Add an animal; ZooFullError if there is no room.")
-      .def("select", &EnclosureObj::Select, "The animals for which the callback returns True.")
-      .def("feed", &EnclosureObj::Feed, "Add food for a name; returns how much it has now.");
+      .def("add", &EnclosureObj::Add, refl::arg("animal"),
+           "Add an animal; ZooFullError if there is no room.")
+      .def("select", &EnclosureObj::Select, refl::arg("wanted"),
+           "The animals for which the callback returns True.")
+      .def("feed", &EnclosureObj::Feed, refl::arg("name"), refl::arg("kilograms"),
+           "Add food for a name; returns how much it has now.");
   refl::GlobalDef()
-      .def("zoo.mean", Mean, "The mean of a vector of float64.")
-      .def("zoo.grow", Grow, "A new vector, each weight times a factor.");
+      .def("zoo.mean", Mean, refl::arg("weights"), "The mean of a vector of float64.")
+      .def("zoo.grow", Grow, refl::arg("weights"), refl::arg("factor"),
+           "A new vector, each weight times a factor.");
 }
 
 }  // namespace zoo

@@ -29,7 +29,7 @@ __all__ = ["__version__", "__version_tuple__"]
 
 def __getattr__(name: str) -> object:
     """Load parts on first use: importing `dataclasses` takes longer than everything else."""
-    if name in ("cpp", "dataclasses"):
+    if name in ("cpp", "dataclasses", "travel"):
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")
@@ -37,6 +37,10 @@ def __getattr__(name: str) -> object:
         from .dataclasses.py_class import method
 
         return method
+    if name == "requires_library":
+        from .travel import requires_library
+
+        return requires_library
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -120,9 +124,9 @@ if not _is_config_mode():
     )
 
     if "torch" in sys.modules:
-        from ._optional_torch_c_dlpack import _prepare_loaded_torch
+        from ._optional_torch_c_dlpack import patch_torch_cuda_stream_protocol
 
-        _prepare_loaded_torch()
+        patch_torch_cuda_stream_protocol()
 
     __all__ += [
         "LIB",
@@ -165,6 +169,7 @@ if not _is_config_mode():
         "register_global_func",
         "register_object",
         "remove_global_func",
+        "requires_library",
         "serialization",
         "structural",
         "structural_equal",
@@ -174,6 +179,7 @@ if not _is_config_mode():
         "structural_visit",
         "structural_walk",
         "system_lib",
+        "travel",
         "tying",
         "use_raw_stream",
         "use_torch_stream",

@@ -12,7 +12,14 @@ from functools import cache, partial, wraps
 
 from . import core
 from ._impl import signatures
-from ._impl.objects import as_copy_of, is_bare
+from ._impl.objects import (
+    as_copy_of,
+    copy_by_reduce,
+    is_bare,
+    is_generated,
+    mark_generated,
+    reduces_itself,
+)
 from .core import Object, TypeInfo, object_repr
 
 TYPE_CHECKING = False
@@ -151,6 +158,13 @@ def _keywords_to_positions(
     return place
 
 
+def _not_an_instance(method: str, cls: Any, wrong: Any) -> TypeError:
+    name = cls.__name__
+    return TypeError(
+        f"{method}() must be called on an instance of '{name}', not '{type(wrong).__name__}'"
+    )
+
+
 def _has_explicit_init(info: TypeInfo) -> bool:
     return any(method.name == "__ffi_init__" for method in info.methods)
 
@@ -167,6 +181,8 @@ def _make_init(
     has_defaults = explicit and _has_defaults(ffi_init)
 
     def check_class(self: Any) -> None:
+        if not isinstance(self, core.CObject):
+            raise _not_an_instance(__init__.__qualname__, type_cls, self)
         if getattr(type(self), "__tvm_ffi_type_info__", None) is not type_info:
             raise TypeError(
                 f"Calling `super().__init__()` is not supported for @c_class "
@@ -189,6 +205,8 @@ def _make_init(
             getattr(type(self), field.name).set(self, getattr(made, field.name))
 
     def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        if py_class_mode and not isinstance(self, type_cls):
+            raise _not_an_instance(__init__.__qualname__, type_cls, self)
         is_there = py_class_mode and self.__chandle__() != 0
         # Called by the __init__ of a subclass. Without arguments the fields are left to that one.
         if is_there and not args and not kwargs:
@@ -211,6 +229,8 @@ def _make_init(
     __init__.__qualname__ = f"{type_cls.__qualname__}.__init__"
     __init__.__module__ = type_cls.__module__
     __init__.__signature__ = _make_init_signature(type_info)  # type: ignore[attr-defined]
+    if explicit:
+        __init__.__doc__ = ffi_init.__doc__
     if init_properties or has_post_init or by_name:
         return __init__
     expected_info = None if py_class_mode else type_info
@@ -242,6 +262,8 @@ def _wrap_user_init(init: Any, ffi_new: Any, type_info: TypeInfo) -> Callable[..
 
     @wraps(init)
     def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        if not isinstance(self, core.CObject):
+            raise _not_an_instance(init.__qualname__, type_info.type_cls, self)
         if self.__chandle__() == 0:
             self.__init_handle_by_constructor__(ffi_new)
             for field in defaulted:
@@ -347,6 +369,8 @@ def _make_copy(type_cls: type, type_info: TypeInfo) -> Callable[[Any], Any]:
                 f"Type `{type_cls.__name__}` does not support copy. "
                 "The underlying C++ type is not copy-constructible."
             )
+        if reduces_itself(self):
+            return copy_by_reduce(self)
         copied = shallow_copy(self)
         if bare and type(copied) is type(self):
             return copied
@@ -355,24 +379,41 @@ def _make_copy(type_cls: type, type_info: TypeInfo) -> Callable[[Any], Any]:
     return __copy__
 
 
+class _DeepCopy:
+    """The functions of the library, looked up once."""
+
+    def __init__(self) -> None:
+        self.make_copier = core._get_global_func("ffi.tether.DeepCopier", False)
+        self.copy = core._get_global_func("ffi.DeepCopyTogether", False)
+        self.fetch = core._convert_to_ffi_func(lambda _: None)
+
+
 @cache
-def _deep_copy_functions() -> tuple[Any, Any]:
-    function = core._get_global_func("ffi.DeepCopyTellingCycles", False)
-    return function, core._convert_to_ffi_func(lambda _: None)
+def _deep_copy_functions() -> _DeepCopy:
+    return _DeepCopy()
 
 
-def deep_copy(value: Any) -> Any:
+def deep_copy(value: Any, memo: dict[int, Any] | None = None) -> Any:
     """Copy a value and everything that it refers to.
 
+    What values share that are copied with one `memo`, that of `copy.deepcopy`, is copied once.
     Every object that is copied in a cycle is fetched once: what has a wrapper can be collected.
     """
-    copy, fetch = _deep_copy_functions()
-    return copy(value, fetch)
+    functions = _deep_copy_functions()
+    if memo is None:
+        return functions.copy(functions.make_copier(), value, functions.fetch)
+    key = id(functions)  # of an object that nobody else copies
+    copier = memo.get(key)
+    if copier is None:
+        copier = memo[key] = functions.make_copier()
+    return functions.copy(copier, value, functions.fetch)
 
 
 def _make_deepcopy() -> Callable[..., Any]:
     def __deepcopy__(self: Any, memo: Any = None) -> Any:
-        return as_copy_of(self, deep_copy(self), {} if memo is None else memo)
+        if reduces_itself(self):
+            return copy_by_reduce(self, {} if memo is None else memo)
+        return as_copy_of(self, deep_copy(self, memo), {} if memo is None else memo)
 
     return __deepcopy__
 
@@ -419,6 +460,10 @@ def _install_dataclass_dunders(
         function.__module__ = cls.__module__
         setattr(cls, name, function)
 
+    def add_copy(name: str, make: Callable[[], Any]) -> None:
+        if not hasattr(cls, name) or is_generated(getattr(cls, name)):
+            add(name, lambda: mark_generated(make()))
+
     def lacks_all(*names: str) -> bool:
         return not any(name in cls.__dict__ for name in names)
 
@@ -441,8 +486,8 @@ def _install_dataclass_dunders(
             add(name, partial(_make_comparison, f"ffi.Recursive{suffix}"))
     if eq or unsafe_hash:  # equal objects have equal hashes
         add("__hash__", _make_hash)
-    add("__copy__", lambda: _make_copy(cls, info))
-    add("__deepcopy__", _make_deepcopy)
+    add_copy("__copy__", lambda: _make_copy(cls, info))
+    add_copy("__deepcopy__", _make_deepcopy)
     add("__replace__", _make_replace)
     if match_args:
         _set_match_args(cls, info)

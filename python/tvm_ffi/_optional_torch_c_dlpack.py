@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C exchange API for releases of torch that do not have it yet.
+"""The C exchange API of torch: a faster one than its own, and one for releases without it.
 
-Where torch has none and no extension provides it, tensors go through
-``torch.utils.dlpack`` instead, which is slower and otherwise the same.
+Which one is used:
+
+- a torch that has one: our add-on (``torch_c_dlpack_addon.cc``) if it was built for this torch,
+  else torch's own;
+- one that has none: that of the package ``torch_c_dlpack_ext``, else our add-on, which is built
+  when the first tensor is passed. That takes a compiler and some ten seconds, once.
+
+Where none can be had, tensors go through ``torch.utils.dlpack`` instead, which is slower and
+otherwise the same.
 """
 
 from __future__ import annotations
@@ -54,23 +61,69 @@ def _check_and_update_dlpack_c_exchange_api(cls: Any) -> bool:
     return True
 
 
-def load_torch_c_dlpack_extension() -> Any:
-    """Give `torch.Tensor` an exchange API if an installed extension has one.
+def _load_addon(torch: Any, path: Any) -> Any:
+    """Load a library that was built, and give its API to `torch.Tensor`."""
+    import ctypes
 
-    Returns the extension's module, or None if there is nothing to do or no extension.
+    library = ctypes.CDLL(str(path))
+    library.TorchDLPackExchangeAPIPtr.restype = ctypes.c_uint64
+    setattr(torch.Tensor, _API, _as_capsule(library.TorchDLPackExchangeAPIPtr()))
+    return library
+
+
+def _run_build(path: Any, device: str) -> None:
+    """Build the add-on in a process of its own: it starts without anything that is loaded here."""
+    import subprocess
+    from pathlib import Path
+
+    script = Path(__file__).with_name("utils") / "_build_optional_torch_c_dlpack.py"
+    command = [sys.executable, str(script), "--output-dir", str(path.parent)]
+    command += ["--libname", path.name]
+    if device != "cpu":
+        command.append(f"--build-with-{device}")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+
+
+def load_torch_c_dlpack_extension() -> Any:
+    """Give `torch.Tensor` the fastest exchange API that there is.
+
+    Returns the module or library that has it, or None if torch keeps its own or there is none. A
+    failure is a warning.
     """
     torch = _torch()
-    if torch is None or _check_and_update_dlpack_c_exchange_api(torch.Tensor):
+    if torch is None:
         return None
     try:
-        import torch_c_dlpack_ext  # type: ignore[import-not-found]
-    except ImportError:
-        return None
+        return _load_best(torch, _check_and_update_dlpack_c_exchange_api(torch.Tensor))
     except Exception as error:
-        warnings.warn(f"torch_c_dlpack_ext could not be loaded: {error}", stacklevel=2)
+        warnings.warn(
+            f"The fast exchange of tensors with torch is not available: {error}\n"
+            "Set TVM_FFI_DISABLE_TORCH_C_DLPACK=1 to go without it.",
+            stacklevel=2,
+        )
         return None
-    _check_and_update_dlpack_c_exchange_api(torch.Tensor)
-    return torch_c_dlpack_ext
+
+
+def _load_best(torch: Any, has_own: bool) -> Any:
+    if not has_own:
+        try:
+            import torch_c_dlpack_ext  # type: ignore[import-not-found]
+        except ImportError:
+            pass
+        else:
+            _check_and_update_dlpack_c_exchange_api(torch.Tensor)
+            return torch_c_dlpack_ext
+    from .utils._build_optional_torch_c_dlpack import installed_path
+
+    device = _torch_extension_device(torch)
+    path = installed_path(torch, device)
+    if not path.exists():
+        if has_own:
+            return None
+        _run_build(path, device)
+    return _load_addon(torch, path)
 
 
 def patch_torch_cuda_stream_protocol() -> Any:
@@ -92,9 +145,16 @@ def _torch() -> Any:
     return torch
 
 
-def _prepare_loaded_torch() -> None:
-    """Do both if torch is imported; otherwise this happens when the first tensor is passed."""
+def _prepare_loaded_torch() -> int | None:
+    """Do both, for the first tensor, unless this is turned off.
+
+    Returns the address of the add-on's exchange API if that is in use now.
+    """
     if "torch" not in sys.modules or os.environ.get("TVM_FFI_DISABLE_TORCH_C_DLPACK", "0") != "0":
-        return
-    load_torch_c_dlpack_extension()
+        return None
+    if os.environ.get("TVM_FFI_SKIP_DLPACK_C_EXCHANGE_API") == "1":
+        return None  # nothing would use it
+    loaded = load_torch_c_dlpack_extension()
     patch_torch_cuda_stream_protocol()
+    address = getattr(loaded, "TorchDLPackExchangeAPIPtr", None)
+    return address() if address is not None else None

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import numbers
+import sys
 
 from . import _ffi_api, core, registry
 from .core import Device, DLDeviceType, Tensor, from_dlpack
@@ -57,6 +58,20 @@ class Shape(tuple, core.PyNativeObject):
 
 core._set_class_shape(Shape)
 
+# Names of devices that the interface dropped in 0.1.13, and what they meant.
+_DROPPED_NAMES = {"llvm": "cpu", "c": "cpu", "test": "cpu", "nvptx": "cuda", "cl": "opencl"}
+
+
+def _dropped_name(device_type: Any) -> str | None:
+    """Return what a dropped name meant, if the process has a package that still uses it."""
+    if not isinstance(device_type, str):
+        return None
+    # apache-tvm 0.25 was made for 0.1.12: its compiler asks for the device `llvm`.
+    version = getattr(sys.modules.get("tvm"), "__version__", "")
+    if not isinstance(version, str) or not version.startswith("0.25."):
+        return None
+    return _DROPPED_NAMES.get(device_type)
+
 
 def device(device_type: str | int | DLDeviceType, index: int | None = None) -> Device:
     """Return a device, of the class that devices from C++ have too.
@@ -65,4 +80,10 @@ def device(device_type: str | int | DLDeviceType, index: int | None = None) -> D
     >>> tvm_ffi.device("cuda", 1) == tvm_ffi.device("cuda:1")
     True
     """
-    return core._CLASS_DEVICE(device_type, index)
+    try:
+        return core._CLASS_DEVICE(device_type, index)
+    except ValueError:
+        name = _dropped_name(device_type)
+        if name is None:
+            raise
+        return core._CLASS_DEVICE(name, index)

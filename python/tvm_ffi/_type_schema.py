@@ -24,46 +24,48 @@ if TYPE_CHECKING:
 
 core: Any = sys.modules["tvm_ffi.core"]
 
+_abi: Any = core._abi
+
 # Type indices of origins that are not types of the table.
-_ANY = -1
+_ANY: int = _abi.kTVMFFIAny
 _NO_TYPE = -2
 _UNKNOWN = -3
-_OBJECT_BEGIN = 64
+_OBJECT_BEGIN: int = _abi.kTVMFFIStaticObjectBegin
 
 _ORIGIN_TO_TYPE_INDEX: dict[str, int] = {
-    "None": 0,
-    "int": 1,
-    "bool": 2,
-    "float": 3,
-    "str": 65,
-    "bytes": 66,
-    "Device": 6,
-    "dtype": 5,
-    "ctypes.c_void_p": 4,
-    "Tensor": 70,
-    "Object": _OBJECT_BEGIN,
-    "Callable": 68,
-    "Array": 71,
-    "List": 75,
-    "Map": 72,
-    "Dict": 76,
+    "None": _abi.kTVMFFINone,
+    "int": _abi.kTVMFFIInt,
+    "bool": _abi.kTVMFFIBool,
+    "float": _abi.kTVMFFIFloat,
+    "str": _abi.kTVMFFIStr,
+    "bytes": _abi.kTVMFFIBytes,
+    "Device": _abi.kTVMFFIDevice,
+    "dtype": _abi.kTVMFFIDataType,
+    "ctypes.c_void_p": _abi.kTVMFFIOpaquePtr,
+    "Tensor": _abi.kTVMFFITensor,
+    "Object": _abi.kTVMFFIObject,
+    "Callable": _abi.kTVMFFIFunction,
+    "Array": _abi.kTVMFFIArray,
+    "List": _abi.kTVMFFIList,
+    "Map": _abi.kTVMFFIMap,
+    "Dict": _abi.kTVMFFIDict,
     "Any": _ANY,
 }
 
 # Views and short forms are, for Python, what they are views and short forms of.
 _TYPE_INDEX_TO_ORIGIN: dict[int, str] = {
     **{index: origin for origin, index in _ORIGIN_TO_TYPE_INDEX.items()},
-    7: "Tensor",
-    8: "str",
-    9: "bytes",
-    10: "Object",
-    11: "str",
-    12: "bytes",
-    78: "int",
+    _abi.kTVMFFIDLTensorPtr: "Tensor",
+    _abi.kTVMFFIRawStr: "str",
+    _abi.kTVMFFIByteArrayPtr: "bytes",
+    _abi.kTVMFFIObjectRValueRef: "Object",
+    _abi.kTVMFFISmallStr: "str",
+    _abi.kTVMFFISmallBytes: "bytes",
+    _abi.kTVMFFIBigInt: "int",
 }
 
 # Types whose origin does not tell them, so that the schema keeps their key.
-_KEPT_TYPE_KEYS: dict[int, str] = {78: "ffi.BigInt"}
+_KEPT_TYPE_KEYS: dict[int, str] = {_abi.kTVMFFIBigInt: "ffi.BigInt"}
 
 # Names in JSON schemas, which follow C++, and what Python calls them.
 _TYPE_SCHEMA_ORIGIN_CONVERTER: dict[str, str] = {
@@ -101,17 +103,17 @@ _TYPE_SCHEMA_ORIGIN_CONVERTER: dict[str, str] = {
 
 # (size, alignment, static type index) of a field; any other origin is a pointer to an object.
 _ORIGIN_NATIVE_LAYOUT: dict[str, tuple[int, int, int]] = {
-    "int": (8, 8, 1),
-    "float": (8, 8, 3),
-    "bool": (1, 1, 2),
-    "ctypes.c_void_p": (8, 8, 4),
-    "dtype": (4, 2, 5),
-    "Device": (8, 4, 6),
-    "Any": (16, 8, -1),
-    "str": (16, 8, -1),
-    "bytes": (16, 8, -1),
-    "Optional": (16, 8, -1),
-    "Union": (16, 8, -1),
+    "int": (8, 8, _abi.kTVMFFIInt),
+    "float": (8, 8, _abi.kTVMFFIFloat),
+    "bool": (1, 1, _abi.kTVMFFIBool),
+    "ctypes.c_void_p": (8, 8, _abi.kTVMFFIOpaquePtr),
+    "dtype": (4, 2, _abi.kTVMFFIDataType),
+    "Device": (8, 4, _abi.kTVMFFIDevice),
+    "Any": (16, 8, _ANY),
+    "str": (16, 8, _ANY),
+    "bytes": (16, 8, _ANY),
+    "Optional": (16, 8, _ANY),
+    "Union": (16, 8, _ANY),
 }
 
 _SEQUENCES = ("list", "Array", "List")
@@ -158,9 +160,7 @@ class TypeSchema:
         named_args: Mapping[str, Iterable[TypeSchema]] | None = None,
         type_key: str | None = None,
     ) -> None:
-        if not isinstance(origin, str):
-            raise TypeError("schema type must be a string")
-        if not origin:
+        if not isinstance(origin, str) or not origin:
             raise ValueError("schema type must be a nonempty string")
         self.origin = origin
         self.args = _checked_args(origin, args)
@@ -215,13 +215,13 @@ class TypeSchema:
                 args = (args[0], *args[1])  # std::function up to 0.1.14
             args = tuple(TypeSchema.from_json_obj(arg) for arg in args if isinstance(arg, dict))
         fallback = obj.get("fallback")
-        if isinstance(fallback, dict):
+        if fallback is not None and not isinstance(fallback, str):
             fallback = TypeSchema.from_json_obj(fallback)
         return TypeSchema(
             origin,
             args,
             fallback=fallback,
-            named_args=_groups_from_json(obj.get("named_args")),
+            named_args=_groups_from_json(obj["named_args"]) if "named_args" in obj else None,
             type_key=name if name in _KEPT_TYPE_KEYS.values() else None,
         )
 
@@ -439,14 +439,12 @@ def _parts(value: Any) -> Iterator[Any]:
     return iter(())
 
 
-def _groups_from_json(groups: Any) -> dict[str, tuple[TypeSchema, ...]] | None:
-    if groups is None:
-        return None
+def _groups_from_json(groups: Any) -> dict[str, tuple[TypeSchema, ...]]:
     if not isinstance(groups, dict):
-        raise TypeError("named_args must map names to type lists")
+        raise TypeError("named_args must be a map of names to type lists")
     result = {}
     for name, group in groups.items():
-        if not isinstance(group, (list, tuple)):
+        if not isinstance(name, str) or not name or not isinstance(group, list):
             raise TypeError("named_args must map names to type lists")
         if not all(isinstance(arg, dict) for arg in group):
             raise TypeError("named_args lists must contain type schemas")

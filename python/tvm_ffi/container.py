@@ -151,7 +151,7 @@ class _SequenceMethods:
         return as_copy_of(self, kind(self))
 
     def __deepcopy__(self: Any, memo: dict[int, Any] | None = None) -> Any:
-        return as_copy_of(self, deep_copy(self), {} if memo is None else memo)
+        return as_copy_of(self, deep_copy(self, memo), {} if memo is None else memo)
 
 
 @register_object("ffi.Array")
@@ -374,7 +374,7 @@ class _MappingMethods:
         return as_copy_of(self, kind(self))
 
     def __deepcopy__(self: Any, memo: dict[int, Any] | None = None) -> Any:
-        return as_copy_of(self, deep_copy(self), {} if memo is None else memo)
+        return as_copy_of(self, deep_copy(self, memo), {} if memo is None else memo)
 
 
 def _pairs(items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:

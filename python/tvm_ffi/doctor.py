@@ -319,7 +319,8 @@ def _check_installation(found: dict[str, Any]) -> None:
             found["errors"].insert(
                 0,
                 f"{_PACKAGE / part} is missing: another package that owned the directory tvm_ffi "
-                f"was removed. Run: pip install --force-reinstall {_OURS}",
+                f"was removed. Install {_OURS} again: pip install --force-reinstall, and "
+                "its wheel or a clone",
             )
             return
     from tvm_ffi._impl import conflicts

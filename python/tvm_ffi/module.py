@@ -65,7 +65,8 @@ class Module(core.Object):
         if function._origin is None:
             doc = _ffi_api.ModuleGetFunctionDoc(self, name, query_imports) or ""
             metadata = _ffi_api.ModuleGetFunctionMetadata(self, name, query_imports) or ""
-            core._describe_function(function, name, doc, metadata)
+            file = self.__dict__.get("__file__", "")
+            core._describe_function(function, name, doc, metadata, file)
         return function
 
     def __getattr__(self, name: str) -> core.Function:
@@ -160,7 +161,14 @@ def load_module(path: str | os.PathLike[str], keep_module_alive: bool = True) ->
     # The system's loader does not look for a bare name in the working directory.
     if os.sep not in name and os.access(name, os.F_OK):
         name = f".{os.sep}{name}"
-    module = _ffi_api.ModuleLoadFromFile(name)
+    try:
+        module = _ffi_api.ModuleLoadFromFile(name)
+    except RuntimeError as error:
+        if "." in name:
+            raise
+        raise RuntimeError(
+            f"{error}; the name of a library ends with .so, .dylib or .dll"
+        ) from None
     if keep_module_alive:
         _ffi_api.ModuleGlobalsAdd(module)
     if os.access(path, os.F_OK):
@@ -186,4 +194,7 @@ def _functions_in(file: str) -> list[str]:
 
 def system_lib(symbol_prefix: str = "") -> Module:
     """Return the functions that were linked into the process under a prefix."""
+    if not isinstance(symbol_prefix, str):
+        kind = type(symbol_prefix).__name__
+        raise TypeError(f"system_lib expects a prefix of symbols, got {kind}")
     return _ffi_api.SystemLib(symbol_prefix)

@@ -17,6 +17,7 @@ import warnings
 from . import _dunder, core
 from ._dunder import _find_ffi_init, _pack_kwargs
 from ._impl.fallback_classes import _is_fallback_class
+from ._impl.operators import install_methods, may_install
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,24 +87,38 @@ def _register_class(
     if type_index is None:
         if _SKIP_UNKNOWN_OBJECTS:
             return cls
+        meant = _closest(key, get_registered_type_keys())
+        remedy = (
+            f"; did you mean {meant}?"
+            if meant is not None
+            else ". Load the library that does first, with tvm_ffi.load_module"
+        )
         raise ValueError(
-            f"Cannot find object type index for {key}: no loaded library defines this type. "
-            "Load the library that does first, with tvm_ffi.load_module"
+            f"Cannot find object type index for {key}: no loaded library defines this type{remedy}"
         )
     if check is not None:
         check(cls, key, type_index)
+    before = core._type_index_to_type_info(type_index)
     info = core._register_object_by_index(type_index, cls)
-    _add_class_attrs(cls, info)
-    cls.__tvm_ffi_type_info__ = info
-    if init:
-        _install_init(cls, info)
+    try:
+        _add_class_attrs(cls, info)
+        cls.__tvm_ffi_type_info__ = info
+        if init:
+            _install_init(cls, info)
+    except BaseException:
+        core._forget_class(cls, before)
+        raise
     return cls
+
+
+def _check_is_class(cls: Any, caller: str) -> None:
+    if not isinstance(cls, type):
+        raise TypeError(f"{caller} expects a class, got {type(cls).__name__}")
 
 
 def _check_class(cls: Any, key: str, type_index: int) -> None:
     """Refuse what cannot stand for the type, and a second class where one exists."""
-    if not isinstance(cls, type):
-        raise TypeError(f"register_object({key!r}) expects a class, got {type(cls).__name__}")
+    _check_is_class(cls, f"register_object({key!r})")
     if not issubclass(cls, (core.CObject, core.PyNativeObject)):
         raise TypeError(
             f"register_object({key!r}): class `{cls.__name__}` must derive from tvm_ffi.Object"
@@ -128,9 +143,8 @@ def _add_class_attrs(
     for field in type_info.fields or ():
         if field.name not in type_cls.__dict__:
             field._install(type_cls)
-    for method in type_info.methods:
-        if method.name != "__ffi_init__" and not hasattr(type_cls, method.name):
-            setattr(type_cls, method.name, method.as_callable(type_cls))
+    methods = [method for method in type_info.methods if method.name != "__ffi_init__"]
+    install_methods(type_cls, [m for m in methods if may_install(type_cls, m.name)])
     ffi_init = _find_ffi_init(type_info)
     if ffi_init is not None:
         _install_ffi_init_attr(type_cls, type_info, ffi_init)
@@ -266,12 +280,18 @@ def _explained(error: Exception, name: Any) -> Exception:
     """Return the error of a missing function with the name that may have been meant."""
     if not isinstance(name, str):
         return TypeError(f"get_global_func expects a name, got {type(name).__name__}")
+    meant = _closest(name, list_global_func_names())
+    if meant is None:
+        return ValueError(f"{error}; the library that registers it may not be loaded")
+    return ValueError(f"{error}; did you mean {meant}?")
+
+
+def _closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the name that may have been meant."""
     from difflib import get_close_matches
 
-    meant = get_close_matches(name, list_global_func_names(), 1, 0.8)
-    if not meant:
-        return ValueError(f"{error}; the library that registers it may not be loaded")
-    return ValueError(f"{error}; did you mean {meant[0]}?")
+    found = get_close_matches(name, [str(other) for other in known], 1, 0.8)
+    return found[0] if found else None
 
 
 def list_global_func_names() -> list[str]:
@@ -304,6 +324,8 @@ def init_ffi_api(namespace: str, target_module_name: str | None = None) -> None:
     >>> sys.modules["doc_api"].add_one(1)
     2
     """
+    if not isinstance(namespace, str):
+        raise TypeError(f"init_ffi_api expects a namespace, got {type(namespace).__name__}")
     target_name = target_module_name or namespace
     if target_name not in sys.modules:
         raise KeyError(f"init_ffi_api: module {target_name!r} is not imported")

@@ -96,6 +96,8 @@ def use_raw_stream(device: core.Device, stream: int | c_void_p) -> StreamContext
     ...     tvm_ffi.get_raw_stream(gpu)
     3
     """
+    if not isinstance(device, core.Device):
+        raise TypeError(f"use_raw_stream expects a Device first, got {type(device).__name__}")
     if not isinstance(stream, (int, c_void_p)):
         raise ValueError(
             "use_raw_stream only accepts int or c_void_p as stream input, "

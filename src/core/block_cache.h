@@ -20,6 +20,8 @@
 #include <cstring>
 #include <new>
 
+#include "core/static_tls.h"
+
 #ifdef __APPLE__
 #include <malloc/malloc.h>
 #else
@@ -119,16 +121,8 @@ class BlockCache {
     std::free(ptr);
   }
 
-  // The address of these is a constant away from the thread pointer. That takes static TLS, of
-  // which a library gets little, hence a pointer.
-#if defined(__GNUC__) && !defined(__APPLE__)
-#define TETHER_STATIC_TLS __attribute__((tls_model("initial-exec")))
-#else
-#define TETHER_STATIC_TLS
-#endif
   static inline thread_local TETHER_STATIC_TLS Lists* lists_ = nullptr;
   static inline thread_local TETHER_STATIC_TLS bool has_asked_ = false;
-#undef TETHER_STATIC_TLS
 };
 
 }  // namespace tether

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/static_tls.h"
+
 namespace tvm {
 namespace ffi {
 namespace tether {
@@ -24,20 +26,15 @@ struct StreamEntry {
 // A thread uses a handful of devices, so a scan beats any map.
 class StreamTable {
  public:
-  TVMFFIStreamHandle Get(int32_t device_type, int32_t device_id) const {
-    for (const StreamEntry& entry : entries_) {
-      if (entry.device_type == device_type && entry.device_id == device_id) return entry.stream;
+  // The stream of a device, or NULL if none was set.
+  TVMFFIStreamHandle* Find(int32_t device_type, int32_t device_id) {
+    for (StreamEntry& entry : entries_) {
+      if (entry.device_type == device_type && entry.device_id == device_id) return &entry.stream;
     }
     return nullptr;
   }
-
-  TVMFFIStreamHandle Exchange(int32_t device_type, int32_t device_id, TVMFFIStreamHandle stream) {
-    for (StreamEntry& entry : entries_) {
-      if (entry.device_type != device_type || entry.device_id != device_id) continue;
-      return std::exchange(entry.stream, stream);
-    }
+  void Add(int32_t device_type, int32_t device_id, TVMFFIStreamHandle stream) {
     if (stream != nullptr) entries_.push_back({device_type, device_id, stream});
-    return nullptr;
   }
 
  private:
@@ -46,7 +43,7 @@ class StreamTable {
 
 // Made by the first stream a thread sets. A plain pointer, so that reading needs no initialisation
 // check, and destructors that run after the thread's own find NULL instead of a destroyed table.
-thread_local StreamTable* thread_streams = nullptr;
+thread_local TETHER_STATIC_TLS StreamTable* thread_streams = nullptr;
 
 StreamTable* MakeThreadStreams() {
   struct Owner {
@@ -61,7 +58,19 @@ StreamTable* MakeThreadStreams() {
   return thread_streams;
 }
 
-thread_local DLPackManagedTensorAllocator thread_allocator = nullptr;
+// Of a device for which this thread has not set a stream yet.
+TVM_FFI_NO_INLINE int SetFirstStream(int32_t device_type, int32_t device_id,
+                                     TVMFFIStreamHandle stream) {
+  TVM_FFI_SAFE_CALL_BEGIN();
+  if (device_type < 0 || device_id < 0) {
+    TVM_FFI_THROW(ValueError) << "TVMFFIEnvSetStream: invalid device (" << device_type << ", "
+                              << device_id << ")";
+  }
+  MakeThreadStreams()->Add(device_type, device_id, stream);
+  TVM_FFI_SAFE_CALL_END();
+}
+
+thread_local TETHER_STATIC_TLS DLPackManagedTensorAllocator thread_allocator = nullptr;
 std::atomic<DLPackManagedTensorAllocator> global_allocator{nullptr};
 
 void RaiseAllocatorError(void*, const char* kind, const char* message) {
@@ -115,20 +124,24 @@ using tvm::ffi::tether::InterpreterAPI;
 
 int TVMFFIEnvSetStream(int32_t device_type, int32_t device_id, TVMFFIStreamHandle stream,
                        TVMFFIStreamHandle* opt_out_original_stream) {
-  TVM_FFI_SAFE_CALL_BEGIN();
-  if (device_type < 0 || device_id < 0) {
-    TVM_FFI_THROW(ValueError) << "TVMFFIEnvSetStream: invalid device (" << device_type << ", "
-                              << device_id << ")";
+  auto* streams = tvm::ffi::tether::thread_streams;
+  TVMFFIStreamHandle* place = streams != nullptr ? streams->Find(device_type, device_id) : nullptr;
+  if (place == nullptr) {
+    // The default stream, which is what a device without an entry has, is nearly always meant.
+    bool is_set = stream == nullptr && device_type >= 0 && device_id >= 0;
+    int code = is_set ? 0 : tvm::ffi::tether::SetFirstStream(device_type, device_id, stream);
+    if (code == 0 && opt_out_original_stream != nullptr) *opt_out_original_stream = nullptr;
+    return code;
   }
-  TVMFFIStreamHandle old =
-      tvm::ffi::tether::MakeThreadStreams()->Exchange(device_type, device_id, stream);
-  if (opt_out_original_stream != nullptr) *opt_out_original_stream = old;
-  TVM_FFI_SAFE_CALL_END();
+  if (opt_out_original_stream != nullptr) *opt_out_original_stream = *place;
+  *place = stream;
+  return 0;
 }
 
 TVMFFIStreamHandle TVMFFIEnvGetStream(int32_t device_type, int32_t device_id) {
-  const auto* streams = tvm::ffi::tether::thread_streams;
-  return streams != nullptr ? streams->Get(device_type, device_id) : nullptr;
+  auto* streams = tvm::ffi::tether::thread_streams;
+  TVMFFIStreamHandle* place = streams != nullptr ? streams->Find(device_type, device_id) : nullptr;
+  return place != nullptr ? *place : nullptr;
 }
 
 int TVMFFIEnvSetDLPackManagedTensorAllocator(

@@ -5,6 +5,7 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/memory.h>
 #include <tvm/ffi/object.h>
+#include <tvm/ffi/reflection/registry.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -43,6 +44,15 @@ void* BuiltinAllocate(size_t size, size_t alignment, int32_t, void*) {
 // Both are constant-initialised: static initialisers of any library may allocate.
 TVMFFICustomAllocator builtin_allocator{BuiltinAllocate, nullptr};
 std::atomic<TVMFFICustomAllocator*> current_allocator{&builtin_allocator};
+// Whether the current allocator is not the built-in one.
+std::atomic<bool> has_registered_allocator{false};
+static_assert(sizeof(has_registered_allocator) == 1, "read from Rust as one byte");
+
+// Code that makes many objects reads the variable itself instead of calling for it.
+TVM_FFI_STATIC_INIT_BLOCK() {
+  reflection::GlobalDef().def("ffi.tether.HasRegisteredAllocator",
+                              [] { return static_cast<void*>(&has_registered_allocator); });
+}
 
 // Carries a pointer of the host language.
 class OpaqueObject : public Object, public TVMFFIOpaqueObjectCell {
@@ -77,8 +87,9 @@ TVMFFICustomAllocator* TVMFFIGetCustomAllocator() {
 int TVMFFISetCustomAllocator(TVMFFICustomAllocator* allocator) {
   TVM_FFI_SAFE_CALL_BEGIN();
   if (allocator != nullptr) TVM_FFI_CHECK_NOTNULL(allocator->allocate, ValueError);
-  current_allocator.store(allocator != nullptr ? allocator : &builtin_allocator,
-                          std::memory_order_release);
+  if (allocator == nullptr) allocator = &builtin_allocator;
+  current_allocator.store(allocator, std::memory_order_release);
+  has_registered_allocator.store(allocator != &builtin_allocator, std::memory_order_release);
   TVM_FFI_SAFE_CALL_END();
 }
 

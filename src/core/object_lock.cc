@@ -10,10 +10,9 @@ namespace tether {
 std::atomic<const ObjectLockHooks*> object_lock_hooks{nullptr};
 
 TVM_FFI_STATIC_INIT_BLOCK() {
-  // For the one frontend of a process that has no GIL.
-  reflection::GlobalDef().def("ffi.tether.SetObjectLock", [](void* hooks) {
-    object_lock_hooks.store(static_cast<const ObjectLockHooks*>(hooks), std::memory_order_release);
-  });
+  // For the one frontend of a process that has no GIL, which stores its hooks there.
+  reflection::GlobalDef().def("ffi.tether.ObjectLockHooks",
+                              [] { return static_cast<void*>(&object_lock_hooks); });
 }
 
 }  // namespace tether

@@ -27,7 +27,10 @@ namespace tvm {
 namespace ffi {
 namespace tether {
 
-/*! \brief What a frontend without a GIL gives to the global function ffi.tether.SetObjectLock. */
+/*!
+ * \brief What a frontend without a GIL stores in object_lock_hooks, whose address the global
+ * function ffi.tether.ObjectLockHooks returns.
+ */
 struct ObjectLockHooks {
   static constexpr size_t kStateSize = 64;
   /*! \brief The caller keeps the object alive, and passes the same kStateSize bytes to leave. */

@@ -169,31 +169,34 @@ class InitPlan {
                              << ToView(field.name) << "'";
   }
 
-  void SetField(const TVMFFIFieldInfo& field, Object* object, const AnyView& value) const {
+  void SetField(const TVMFFIFieldInfo& field, Object* object, const AnyView& value,
+                const char* role = "field") const {
     TVMFFIAny raw = value.CopyToTVMFFIAny();
     if (!FitsField(field, raw)) {
-      TVM_FFI_THROW(OverflowError) << type_key_ << ".__ffi_init__() field '" << ToView(field.name)
-                                   << "': Integer value " << OutOfFieldText(field, raw);
+      TVM_FFI_THROW(OverflowError)
+          << type_key_ << ".__ffi_init__() " << role << " '" << ToView(field.name)
+          << "': Integer value " << OutOfFieldText(field, raw);
     }
     if (reflection::CallFieldSetter(&field, FieldAddress(object, &field), &raw) != 0) {
-      ThrowSetterError(field, details::MoveFromSafeCallRaised());
+      ThrowSetterError(field, role, details::MoveFromSafeCallRaised());
     }
   }
 
   void SetDefault(const TVMFFIFieldInfo& field, Object* object) const {
     AnyView stored = AnyView::CopyFromTVMFFIAny(field.default_value_or_factory);
     if ((field.flags & kTVMFFIFieldFlagBitMaskDefaultFromFactory) == 0) {
-      SetField(field, object, stored);
+      SetField(field, object, stored, "default for field");
       return;
     }
     Any made = stored.cast<Function>()();
-    SetField(field, object, made);
+    SetField(field, object, made, "default for field");
   }
 
   // The setter knows what was wrong with the value; say which field of which class it was for.
-  [[noreturn]] void ThrowSetterError(const TVMFFIFieldInfo& field, const Error& error) const {
+  [[noreturn]] void ThrowSetterError(const TVMFFIFieldInfo& field, const char* role,
+                                     const Error& error) const {
     if (error.kind() == EnvErrorAlreadySet().kind()) throw error;
-    std::string message = std::string(type_key_) + ".__ffi_init__() field '" +
+    std::string message = std::string(type_key_) + ".__ffi_init__() " + role + " '" +
                           std::string(ToView(field.name)) + "':\n" + IndentLines(error.message());
     throw Error(error.kind(), message, error.backtrace(), error, std::nullopt);
   }

@@ -8,6 +8,8 @@
 // back to one still being built is left pointing at the source ("a leftover") and repaired when the
 // walk is over. Such a cycle always leads through something mutable.
 //
+// One walk can copy several values, one after the other: what they share is copied once.
+//
 // The copy of a cycle is a cycle of C++ references. A frontend that can collect cycles is told of
 // its members, each of which may be the only one it can see. If copying fails, the copies made so
 // far drop their references to each other.
@@ -63,13 +65,28 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
  public:
   // `in_cycle`, if there is one, is called with every reflected object that is copied in a cycle.
   Any Run(const Any& root, const Function& in_cycle) {
+    if (is_running_) {
+      TVM_FFI_THROW(RuntimeError) << "a deep copy was used again while it was at work";
+    }
+    struct Running {
+      CopyWalk* walk;
+      ~Running() {
+        walk->is_running_ = walk->has_leftovers_ = false;
+        walk->frames_.clear();
+        walk->children_.clear();
+        walk->finished_.clear();
+      }
+    } running{this};
+    is_running_ = true;
+    first_ = records_.size();
     children_.push_back({root, nullptr});
     try {
       VisitChild(0);
       Drain(0);
       if (has_leftovers_) RepairAll();
       if (in_cycle != nullptr) {
-        for (const Record& record : records_) {
+        for (size_t i = first_; i < records_.size(); ++i) {
+          const Record& record = records_[i];
           if (record.is_in_cycle && IsReflected(record.copy)) in_cycle(record.copy);
         }
       }
@@ -91,6 +108,7 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
     size_t& number = numbers_[ObjectOf(child.value)];
     if (number == 0) {
       number = records_.size() + 1;
+      entered_ = ObjectOf(child.value);
       Enter(index);
       return;
     }
@@ -169,7 +187,11 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
   // What was copied may be in cycles already, which nothing else would ever break. A reflected
   // object goes back to what it was after its shallow copy.
   void TakeApart() noexcept {
-    for (Record& record : records_) {
+    size_t* last = entered_ != nullptr ? numbers_.Find(entered_) : nullptr;
+    if (last != nullptr && *last > records_.size()) *last = 0;  // it has no record
+    for (size_t i = first_; i < records_.size(); ++i) {
+      const Record& record = records_[i];
+      if (size_t* number = numbers_.Find(ObjectOf(record.source))) *number = 0;
       try {
         if (auto list = record.copy.as<List<Any>>()) {
           list->clear();
@@ -188,6 +210,7 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
         // A setter that refuses what its field had: the copy keeps what it has.
       }
     }
+    records_.resize(first_);
   }
 
   void Enter(size_t index) {
@@ -218,7 +241,7 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
   bool Repair(Any* value) {
     if (value->type_index() < kTVMFFIStaticObjectBegin) return false;
     const size_t* number = numbers_.Find(ObjectOf(*value));
-    if (number == nullptr || !records_[*number - 1].is_leftover) return false;
+    if (number == nullptr || *number == 0 || !records_[*number - 1].is_leftover) return false;
     *value = records_[*number - 1].copy;
     return true;
   }
@@ -303,6 +326,22 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
   AddressMap<const Object*, size_t> numbers_;  // position in records_ plus one
   std::vector<size_t> finished_;
   bool has_leftovers_ = false;
+  bool is_running_ = false;
+  size_t first_ = 0;                 // in records_, of this run
+  const Object* entered_ = nullptr;  // the last one that got a number
+};
+
+/*! \brief Copies several values that share parts. */
+class DeepCopierObj : public Object {
+ public:
+  CopyWalk walk;
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("ffi.tether.DeepCopier", DeepCopierObj, Object);
+};
+
+class DeepCopier : public ObjectRef {
+ public:
+  explicit DeepCopier(ObjectPtr<DeepCopierObj> data) : ObjectRef(std::move(data)) {}
+  TVM_FFI_DEFINE_OBJECT_REF_METHODS_NOTNULLABLE(DeepCopier, ObjectRef, DeepCopierObj);
 };
 
 }  // namespace
@@ -316,6 +355,13 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   reflection::EnsureTypeAttrColumn(reflection::type_attr::kShallowCopy);
   reflection::GlobalDef()
       .def("ffi.DeepCopy", [](Any value) { return DeepCopy(value); })
+      .def("ffi.tether.DeepCopier",
+           [] { return tether::DeepCopier(make_object<tether::DeepCopierObj>()); })
+      .def("ffi.DeepCopyTogether",
+           [](const tether::DeepCopier& copier, const Any& value, const Function& in_cycle) {
+             if (tether::IsLeaf(value)) return value;
+             return const_cast<tether::DeepCopierObj*>(copier.get())->walk.Run(value, in_cycle);
+           })
       .def("ffi.DeepCopyTellingCycles", [](Any value, Function in_cycle) {
         return tether::IsLeaf(value) ? value : tether::CopyWalk().Run(value, in_cycle);
       });

@@ -19,12 +19,12 @@
 #include <utility>
 #include <vector>
 
+#include "graph_format.h"
 #include "object_graph.h"
 
 namespace tvm {
 namespace ffi {
 namespace tether {
-namespace {
 
 AnyView DataToJsonHook(int32_t type_index) {
   static const reflection::TypeAttrColumn hooks(reflection::type_attr::kDataToJson);
@@ -35,6 +35,8 @@ AnyView DataFromJsonHook(int32_t type_index) {
   static const reflection::TypeAttrColumn hooks(reflection::type_attr::kDataFromJson);
   return hooks[type_index];
 }
+
+namespace {
 
 // Fields of these static types are written in place; all others refer to a node.
 bool IsInlineField(const TVMFFIFieldInfo* field) {
@@ -51,10 +53,6 @@ bool IsInlineField(const TVMFFIFieldInfo* field) {
 }
 
 // ---- Types without a default constructor --------------------------------------------------------
-//
-// Their objects are made by the registered constructor, from those fields whose types are its
-// parameters, in order. All fields are set afterwards, so that what the constructor makes of its
-// arguments does not matter.
 
 // The parameters in the schema of a function; nullopt if it does not tell.
 std::optional<json::Array> SchemaParams(const json::Value& schema) {
@@ -87,12 +85,7 @@ json::Value SchemaOf(const TVMFFIByteArray& metadata) {
   return text ? json::Parse(*text, &error) : *schema;
 }
 
-// The constructor of a type and the numbers of the fields that it takes; undefined if there is none
-// that takes fields.
-struct ConstructorPlan {
-  Function construct{nullptr};
-  std::vector<size_t> fields;
-};
+}  // namespace
 
 ConstructorPlan PlanConstructor(const TVMFFITypeInfo* type) {
   ConstructorPlan plan;
@@ -115,7 +108,9 @@ ConstructorPlan PlanConstructor(const TVMFFITypeInfo* type) {
   return plan;
 }
 
-class GraphWriter : public GraphWalk<GraphWriter> {
+namespace {
+
+class JsonGraphWriter : public GraphWalk<JsonGraphWriter> {
  public:
   json::Value Write(const Any& root, const Any& metadata) {
     Visit(root);
@@ -281,9 +276,9 @@ class GraphWriter : public GraphWalk<GraphWriter> {
   std::unordered_map<int32_t, bool> can_construct_;  // by type index
 };
 
-class GraphReader {
+class JsonGraphReader {
  public:
-  explicit GraphReader(const json::Value& document) {
+  explicit JsonGraphReader(const json::Value& document) {
     auto object = document.as<json::Object>();
     if (!object) TVM_FFI_THROW(ValueError) << "Invalid JSON Object Graph, expected an object";
     auto root = object->Get("root_index");
@@ -630,10 +625,10 @@ class GraphReader {
 }  // namespace tether
 
 json::Value ToJSONGraph(const Any& value, const Any& metadata) {
-  return tether::GraphWriter().Write(value, metadata);
+  return tether::JsonGraphWriter().Write(value, metadata);
 }
 
-Any FromJSONGraph(const json::Value& value) { return tether::GraphReader(value).Read(); }
+Any FromJSONGraph(const json::Value& value) { return tether::JsonGraphReader(value).Read(); }
 
 TVM_FFI_STATIC_INIT_BLOCK() {
   namespace refl = reflection;

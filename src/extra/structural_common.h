@@ -143,7 +143,10 @@ class Part {
   }
 
   /*! \brief The value of a field. */
-  Part(const TVMFFIFieldInfo* field, const Object* object) {
+  Part(const TVMFFIFieldInfo* field, const Object* object) { ReadFrom(field, object); }
+
+  /*! \brief Becomes the value of a field. Only a new part may. */
+  TVM_FFI_INLINE void ReadFrom(const TVMFFIFieldInfo* field, const Object* object) {
     if (MayChangeAnyTime()) {
       ReadLocked(field, object);
     } else {
@@ -229,6 +232,9 @@ class FieldCursor {
 
   /*! \brief What Next returned last. */
   const TVMFFIFieldInfo* Last() const { return Owner()->fields + index_ - 1; }
+
+  /*! \brief Makes Next return that again. */
+  void StepBack() { --index_; }
 
  private:
   const TVMFFITypeInfo* Owner() const {

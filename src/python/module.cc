@@ -13,6 +13,7 @@
 #include "python/convert/errors.h"
 #include "python/data/attribute_cache.h"
 #include "python/data/containers.h"
+#include "python/data/data_type.h"
 #include "python/data/device.h"
 #include "python/data/dtype.h"
 #include "python/data/exchange.h"
@@ -25,6 +26,7 @@
 #include "python/data/tensor.h"
 #include "python/data/testing.h"
 #include "python/data/text.h"
+#include "python/data/travel.h"
 #include "python/schema/schema.h"
 #include "python/wrap/python_hooks.h"
 #include "python/wrap/upper_layers.h"
@@ -34,10 +36,26 @@ extern "C" int TVMFFITestingDummyTarget();
 
 namespace tether_py {
 
-const UpperLayers upper_layers = {InitFunctionWrapper, InitHandleByConstructor, RecycleCallback,
-                                  CallableOf,          MemoryOwnerOf,           InstallFieldAccess,
-                                  ExceptionIn,         ForgetUnusedFrames,      FindSetter,
-                                  ForgetInFields};
+constexpr UpperLayers MakeUpperLayers() {
+  UpperLayers layers{};
+  // convert/
+  layers.exception_in = ExceptionIn;
+  layers.forget_unused_frames = ForgetUnusedFrames;
+  // data/
+  layers.memory_owner_of = MemoryOwnerOf;
+  layers.recycle_tensor = RecycleTensor;
+  layers.install_field_access = InstallFieldAccess;
+  layers.forget_class = ForgetInFields;
+  // call/
+  layers.init_function = InitFunctionWrapper;
+  layers.init_handle_by_constructor = InitHandleByConstructor;
+  layers.recycle_callback = RecycleCallback;
+  layers.callable_of = CallableOf;
+  // kinds/
+  layers.find_setter = FindSetter;
+  return layers;
+}
+const UpperLayers upper_layers = MakeUpperLayers();
 
 namespace {
 
@@ -53,7 +71,7 @@ int CheckSignals() {
   return gil ? PyErr_CheckSignals() : 0;
 }
 
-// The library needs no other entry: this one sees to the GIL itself.
+// The library needs no other entry: this one acquires the GIL itself.
 int RegisterInterpreter() {
   Ref threading = Ref::Steal(PyImport_ImportModule("threading"));
   if (!threading) return -1;
@@ -92,6 +110,11 @@ PyMethodDef functions[] = {{"_make_sentinels", Entry<MakeSentinels>, METH_NOARGS
                            {nullptr, nullptr, 0, nullptr}};
 
 int ExecUnguarded(PyObject* module) {
+  // Not a static_assert: with UBSan the address of a function is not a constant.
+  if (!upper_layers.IsComplete()) {
+    PyErr_SetString(PyExc_SystemError, "UpperLayers lacks a function");
+    return -1;
+  }
   if (!IsMainInterpreter()) {
     PyErr_SetString(
         PyExc_ImportError,
@@ -100,14 +123,19 @@ int ExecUnguarded(PyObject* module) {
     return -1;
   }
   TVMFFITestingDummyTarget();
-  // In the order of the layers; a type comes after its base.
+  // A type comes after its base.
   constexpr int (*kInits[])(PyObject*) = {
-      InitWrapperTypes, InitPythonHooks,    AddABIConstants, InitRValueRefType, InitOpaqueObject,
-      InitFunctionType, InitErrorType,      InitDataType,    InitDevice,        InitStreams,
-      InitShape,        InitTensor,         InitExchange,    InitTestTensor,    InitContainerTypes,
-      InitFieldTypes,   InitAttributeCache, InitReflection,  InitPyClass,       InitTypeConverter,
-      InitCAny,         InitKinds,          InitTying,       InitCallbacks,     InitGlobalFunctions,
-      InitConstructors, InitMethods,        InitText,
+      InitWrapperTypes, InitAttributeCache,  InitPythonHooks,
+      AddABIConstants,  InitRValueRefType,   InitOpaqueObject,
+      InitFunctionType, InitErrors,          InitDataType,
+      InitDType,        InitDevice,          InitStreams,
+      InitShape,        InitTensor,          InitExchange,
+      InitTestTensor,   InitContainerTypes,  InitFieldTypes,
+      InitReflection,   InitPyClass,         InitTypeConverter,
+      InitCAny,         InitKinds,           InitTying,
+      InitCallbacks,    InitGlobalFunctions, InitMetadata,
+      InitConstructors, InitInitializers,    InitMethods,
+      InitText,         InitInspect,         InitTravel,
   };
   if (InitThreadExit() < 0 || RegisterInterpreter() < 0) return -1;
   for (auto* init : kInits) {
@@ -144,7 +172,7 @@ PyModuleDef_Slot slots[] = {
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "tvm_ffi.core",
-                          "The heart of tvm_ffi: Python objects tied to C++ objects.",
+                          "The core of tvm_ffi: Python objects tied to C++ objects.",
                           0,
                           nullptr,
                           slots,

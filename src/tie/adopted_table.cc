@@ -16,8 +16,8 @@ namespace {
 struct ProcessTable : NoHooks {
   static constexpr uint32_t kChunkBits = 12;               // 128 KiB a chunk
   static constexpr uint32_t kNumChunks = 1u << (31 - 12);  // every number the padding word can hold
-  static constexpr uint32_t kNumStripes = 32;  // fork() holds all: TSan follows 64 locks
-  static constexpr size_t kLine = 128;         // processors fetch lines in pairs
+  static constexpr uint32_t kNumStripes = 32;              // fork() holds all; TSan tracks 64 locks
+  static constexpr size_t kLine = 128;                     // processors fetch lines in pairs
   static constexpr uint32_t kBundle = 256;
   static constexpr Mutation kMutation = Mutation::kNone;
   using Mutex = std::mutex;
@@ -38,7 +38,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
                               []() -> void* { return const_cast<AdoptedTable*>(&Table::Get()); });
   // Called by deleters that clients compiled from memory.h.
   reflection::GlobalDef().def("ffi.tether.OnlyStorageIsLeft", [](void* object) {
-    if (object == nullptr) TVM_FFI_THROW(ValueError) << "the object is missing";
+    if (object == nullptr) TVM_FFI_THROW(ValueError) << "the object must not be NULL";
     Table::TellOnlyStorageIsLeft(static_cast<TVMFFIObject*>(object));
   });
   // A child of fork() must not inherit locks whose owner does not exist there.

@@ -18,9 +18,6 @@ XGRAMMAR = ["0.2.3", "0.2.8"]
 TVM = ["0.25.0.post1", "0.26.0", "0.27.0.post1"]
 TVM_NEEDS = {"ml-dtypes": "0.5.4", "typing-extensions": "4.15.0"}
 ORCJIT = ["0.1.3"]
-# Steps of a driver that cannot work. 0.25 asks for the device `llvm`, a name that the interface
-# dropped in 0.1.13.
-LEFT_OUT = {("apache-tvm", "0.25.0.post1"): ["LLVM, run", "save and load"]}
 
 
 def is_unpacked(package: str, version: str) -> bool:

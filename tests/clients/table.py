@@ -104,7 +104,7 @@ def rows() -> list[tuple[str, str, Path, str, list[str], list[Path], str]]:
 def table(releases: list[str]) -> str:
     lines = ["| package | built with | result |", "|---|---|---|"]
     if releases:
-        lines = ["| package | built with | result | the reference |", "|---|---|---|---|"]
+        lines = ["| package | built with | result | apache-tvm-ffi |", "|---|---|---|---|"]
     for package, version, directory, driver, arguments, paths, does in rows():
         passed, output = run(driver, arguments, paths, None)
         result = described(passed, output, does)
@@ -115,7 +115,8 @@ def table(releases: list[str]) -> str:
                 for release in releases:
                     if run(driver, ["identity"], paths, reference(release))[0]:
                         manage.append(release)
-                line += f" {', '.join(manage) or 'none'} of {', '.join(releases)} |"
+                which = f"{', '.join(manage)} only" if manage else "none"
+                line += f" passes on {which}; tried: {', '.join(releases)} |"
             else:
                 line += " |"
         lines.append(line)

@@ -899,7 +899,14 @@ TEST(CBacktrace, DeepStacksStopAtTheDefaultLimit) {
       return lines;
     }
   };
-  EXPECT_LE(Deep::Recurse(1000), 512u);
+  EXPECT_EQ(Deep::Recurse(1000), 512u);
+  // Only a whole decimal number that is an int is a limit.
+  for (const char* bad : {"", "-1", "7x", " 7", "+7", "0x7", "2147483648"}) {
+    ScopedLimit limit(bad);
+    EXPECT_EQ(Deep::Recurse(1000), 512u) << bad;
+  }
+  ScopedLimit limit("2147483647");
+  EXPECT_GT(Deep::Recurse(1000), 900u);
 }
 
 TEST(CBacktrace, TextBelongsToTheThread) {

@@ -309,7 +309,7 @@ TEST(GeneratedInit, ManyFields) {
 
 TEST(GeneratedInitErrors, DefaultOfTheWrongTypeIsReported) {
   EXPECT_EQ(ErrorText([] { Construct("test.dataclass.BadDefault"); }),
-            "TypeError: test.dataclass.BadDefault.__ffi_init__() field 'number':\n"
+            "TypeError: test.dataclass.BadDefault.__ffi_init__() default for field 'number':\n"
             "  Cannot convert from type `ffi.String` to `int`");
   EXPECT_EQ(GetInt(Construct("test.dataclass.BadDefault", 3), "number"), 3);
 }

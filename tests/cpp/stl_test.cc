@@ -43,6 +43,9 @@ TEST(Stl, EveryTypeSurvivesARoundTrip) {
   EXPECT_EQ(RoundTrip(std::array<int, 2>{3, 4}), (std::array<int, 2>{3, 4}));
   EXPECT_EQ(RoundTrip(std::make_tuple(1, 2.5, std::string("x"))),
             std::make_tuple(1, 2.5, std::string("x")));
+  EXPECT_EQ(RoundTrip(std::make_pair(1, std::string("x"))), std::make_pair(1, std::string("x")));
+  EXPECT_EQ(RoundTrip(std::map<std::string, std::pair<int, double>>{{"a", {1, 2.5}}}),
+            (std::map<std::string, std::pair<int, double>>{{"a", {1, 2.5}}}));
   EXPECT_EQ(RoundTrip(std::map<std::string, int>{{"b", 1}, {"a", 2}}),
             (std::map<std::string, int>{{"a", 2}, {"b", 1}}));
   EXPECT_EQ(RoundTrip(std::unordered_map<int, std::vector<int>>{{1, {2}}}),
@@ -60,6 +63,7 @@ TEST(Stl, ValuesTravelAsTheMatchingObjects) {
   EXPECT_EQ(Any(std::vector<int>{1}).type_index(), kTVMFFIArray);
   EXPECT_EQ(Any(std::array<int, 1>{1}).type_index(), kTVMFFIArray);
   EXPECT_EQ(Any(std::make_tuple(1)).type_index(), kTVMFFIArray);
+  EXPECT_EQ(Any(std::make_pair(1, 2)).type_index(), kTVMFFIArray);
   EXPECT_EQ(Any(std::map<int, int>{}).type_index(), kTVMFFIMap);
   EXPECT_EQ(Any(std::unordered_map<int, int>{}).type_index(), kTVMFFIMap);
   EXPECT_EQ(Any(std::function<void()>([] {})).type_index(), kTVMFFIFunction);
@@ -80,6 +84,8 @@ TEST(Stl, ElementsAreConverted) {
   EXPECT_FALSE((Any(List<int>{1, 2}).try_cast<std::array<int, 2>>().has_value()));
   EXPECT_FALSE((Any(Array<int>{1, 2}).try_cast<std::array<int, 3>>().has_value()));
   EXPECT_FALSE((Any(Array<int>{1}).try_cast<std::tuple<int, int>>().has_value()));
+  EXPECT_FALSE((Any(Array<int>{1}).try_cast<std::pair<int, int>>().has_value()));
+  EXPECT_FALSE((Any(Array<int>{1, 2, 3}).try_cast<std::pair<int, int>>().has_value()));
   EXPECT_FALSE((Any(Dict<int, int>{{1, 1}}).try_cast<std::map<int, int>>().has_value()));
   // Keys that become equal: the first stays.
   auto collapsed = Any(Map<Any, Any>{{1, 10}, {true, 20}}).cast<std::map<int, int>>();
@@ -116,6 +122,7 @@ TEST(Stl, Errors) {
 TEST(Stl, NamesSchemasAndStorage) {
   EXPECT_EQ((TypeTraits<std::array<int, 3>>::TypeStr()), "std::array<int, 3>");
   EXPECT_EQ((TypeTraits<std::tuple<int, Any>>::TypeStr()), "std::tuple<int, Any>");
+  EXPECT_EQ((TypeTraits<std::pair<int, Any>>::TypeStr()), "std::pair<int, Any>");
   EXPECT_EQ((TypeTraits<std::unordered_map<int, std::string>>::TypeStr()),
             "std::unordered_map<int, std::string>");
   EXPECT_EQ((TypeTraits<std::function<int(double, std::string)>>::TypeStr()),
@@ -128,6 +135,8 @@ TEST(Stl, NamesSchemasAndStorage) {
             R"({"type":"std::array","args":[)" + i + ",3]}");
   EXPECT_EQ((TypeTraits<std::tuple<int, double>>::TypeSchema()),
             R"({"type":"std::tuple","args":[)" + i + ", " + f + "]}");
+  EXPECT_EQ((TypeTraits<std::pair<int, double>>::TypeSchema()),
+            (TypeTraits<std::tuple<int, double>>::TypeSchema()));
   EXPECT_EQ((TypeTraits<std::map<int, double>>::TypeSchema()),
             R"({"type":"std::map","args":[)" + i + "," + f + "]}");
   EXPECT_EQ((TypeTraits<std::optional<int>>::TypeSchema()),

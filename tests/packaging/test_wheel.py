@@ -3,30 +3,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
 import audit_wheel
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
-    command += ["--disable-pip-version-check", "--wheel-dir", str(target)]
-    # In the folder of the tests, where everything is compiled already, with the same options.
-    command += ["--config-settings=build-dir=build/release"]
-    command += ["--config-settings=cmake.define.TETHER_BUILD_TESTS=ON", str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (built,) = target.glob("tether_ffi-*.whl")
-    return built
 
 
 def test_wheel_has_the_documented_layout(wheel: Path) -> None:
@@ -44,9 +32,41 @@ def test_wheel_has_the_documented_layout(wheel: Path) -> None:
         "tvm_ffi/share/cmake/tvm_ffi/Utils/Library.cmake",
         "tvm_ffi/cpp/extension.py",
         "tvm_ffi/stub/cli.py",
+        "tvm_ffi/new.py",
+        "tvm_ffi/_new/.gitignore.in",
+        "tvm_ffi/_new/.github/workflows/ci.yml.in",
+        "tvm_ffi/_new/src/NAME.cc.in",
         f"tvm_ffi/core{sysconfig.get_config_var('EXT_SUFFIX')}",
     }
     assert expected - names == set()
+
+
+def package_files() -> set[str]:
+    """Return the files of the package in the source tree."""
+    package = ROOT / "python" / "tvm_ffi"
+    files = (p.relative_to(package.parent) for p in package.rglob("*") if p.is_file())
+    return {p.as_posix() for p in files if "__pycache__" not in p.parts}
+
+
+def test_wheel_has_every_file_of_the_package(wheel: Path) -> None:
+    assert package_files() - set(zipfile.ZipFile(wheel).namelist()) == set()
+
+
+def test_source_distribution_has_every_file_a_wheel_is_built_from(tmp_path: Path) -> None:
+    code = "import sys, scikit_build_core.build as b; print(b.build_sdist(sys.argv[1]))"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    wanted = {f"python/{name}" for name in package_files()}
+    for folder in ("include", "src", "cmake", "docs"):
+        files = (p for p in (ROOT / folder).rglob("*") if p.is_file())
+        wanted |= {p.relative_to(ROOT).as_posix() for p in files if "__pycache__" not in p.parts}
+    assert wanted - names == set()
+    left_out = ("tests/", "bench/", "build/", ".cache/", ".venv/", "rust/", "model/")
+    assert [name for name in names if name.startswith(left_out)] == []
 
 
 def test_installed_wheel_works(wheel: Path, tmp_path: Path) -> None:
@@ -82,3 +102,36 @@ def test_wheel_contains_nothing_else(wheel: Path) -> None:
     ]
     assert outside == []
     assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".a")]
+
+
+def test_readme_works_in_a_clean_environment_without_a_compiler(
+    wheel: Path, tmp_path: Path
+) -> None:
+    """pip install, then README's Python, with nothing on PATH but the environment."""
+    text = (ROOT / "README.md").read_text()
+    (tmp_path / "zoo.cc").write_text(re.findall(r"```cpp[^\n]*\n(.*?)```", text, re.S)[0])
+    (tmp_path / "zoo.py").write_text(
+        "\n".join(re.findall(r"```python[^\n]*\n(.*?)```", text, re.S))
+    )
+    home = tmp_path / "environment"
+
+    def run(*command: str | Path, **variables: str) -> str:
+        done = subprocess.run(
+            [str(word) for word in command],
+            env={**os.environ, **variables},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run(sys.executable, "-m", "venv", "--without-pip", home)
+    pip = [sys.executable, "-m", "pip", "--python", home / "bin" / "python", "install", "-q"]
+    run(*pip, "--no-index", "--no-deps", wheel)
+    clean = {"PATH": str(home / "bin"), "PYTHONPATH": ""}
+    config = [home / "bin" / "tvm-ffi-config", "--cxxflags", "--ldflags", "--libs"]
+    flags = run(*config, **clean).split()
+    run("c++", "-shared", "-fPIC", "zoo.cc", *flags, "-o", "libzoo.so")  # by somebody else
+    run(home / "bin" / "python", "zoo.py", **clean)

@@ -88,7 +88,11 @@ def shapes(tmp_path_factory: pytest.TempPathFactory) -> Any:
     class Bare(tvm_ffi.Object):
         pass
 
-    for cls in (Shape, Circle, Bare):
+    @tvm_ffi.register_object("methods_client.Placed")
+    class Placed(tvm_ffi.Object):
+        pass
+
+    for cls in (Shape, Circle, Bare, Placed):
         cls.__qualname__ = cls.__name__
         setattr(sys.modules[__name__], cls.__name__, cls)
-    return SimpleNamespace(Shape=Shape, Circle=Circle, Bare=Bare)
+    return SimpleNamespace(Shape=Shape, Circle=Circle, Bare=Bare, Placed=Placed)

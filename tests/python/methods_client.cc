@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classes with methods, static methods and constructors, with and without named parameters.
+#include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/tvm_ffi.h>
 
 #include <string>
@@ -49,8 +50,24 @@ class BareObj : public ffi::Object {
   TVM_FFI_DECLARE_OBJECT_INFO_FINAL("methods_client.Bare", BareObj, ffi::Object);
 };
 
+// Remembers the stream that was current when it was made.
+class PlacedObj : public ffi::Object {
+ public:
+  int64_t stream = 0;
+
+  PlacedObj() = default;
+  explicit PlacedObj(ffi::Tensor tensor) {
+    DLDevice device = tensor.device();
+    stream = reinterpret_cast<int64_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
+  }
+
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("methods_client.Placed", PlacedObj, ffi::Object);
+};
+
 TVM_FFI_STATIC_INIT_BLOCK() {
+  refl::ObjectDef<PlacedObj>().def(refl::init<ffi::Tensor>()).def_ro("stream", &PlacedObj::stream);
   refl::Metadata keeps_gil{{"release_gil", false}};
+  refl::Metadata takes_class{{"class_method", true}};
   refl::ObjectDef<ShapeObj>()
       .def(refl::init<>())
       .def_rw("label", &ShapeObj::label)
@@ -59,12 +76,24 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("add", &ShapeObj::Add, refl::arg("n"), refl::arg("times", 1), "Add `n` many times.")
       .def("me", &ShapeObj::Self)
       .def("fail", &ShapeObj::Fail)
+      .def("kind", [](const ShapeObj*) { return ffi::String("any shape"); })
       .def_static(
-          "twice", [](int64_t n) { return 2 * n; }, refl::arg("n"), "Return twice `n`.");
+          "twice", [](int64_t n) { return 2 * n; }, refl::arg("n"), "Return twice `n`.")
+      .def_static("family", [] { return ffi::String("shapes"); })
+      .def_static(
+          "many",
+          [](ffi::Function cls, int64_t n) {
+            ffi::List<ffi::Any> made;
+            for (int64_t i = 0; i < n; ++i) made.push_back(cls());
+            return made;
+          },
+          refl::arg("cls"), refl::arg("n", 2), "Make `n` of them.", takes_class);
   refl::ObjectDef<CircleObj>()
       .def(refl::init<double, ffi::String>(), refl::arg("radius"), refl::arg("name", "circle"))
       .def_rw("radius", &CircleObj::radius)
-      .def("area", &CircleObj::Area, refl::arg("scale", 1.0));
+      .def("area", &CircleObj::Area, refl::arg("scale", 1.0))
+      .def("kind", [](const CircleObj*) { return ffi::String("a circle"); })
+      .def_static("family", [] { return ffi::String("round shapes"); });
   refl::ObjectDef<BareObj>()
       .def(refl::init<int64_t>())
       .def_ro("a", &BareObj::a)

@@ -146,6 +146,8 @@ EXPORT int release_all(void) {
   for (;;) {
     pthread_mutex_lock(&held_lock);
     TVMFFIObjectHandle object = num_held > 0 ? held[--num_held] : NULL;
+    if (object != NULL)
+      held[num_held] = NULL; /* why() would take it for a reference to a later object */
     pthread_mutex_unlock(&held_lock);
     if (object == NULL) return released;
     TVMFFIObjectDecRef(object);

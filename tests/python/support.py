@@ -190,9 +190,9 @@ def run_threads(count: int, body: Callable[[int], None]) -> None:
         raise failures[0]
 
 
-def run_python(code: str, timeout: float = 120.0) -> str:
+def run_python(code: str, timeout: float = 120.0, **variables: str) -> str:
     """Run a program in a fresh interpreter; it must exit cleanly. Returns what it printed."""
-    environment = dict(os.environ)
+    environment = {**os.environ, **variables}
     environment["PYTHONPATH"] = os.pathsep.join(
         [str(Path(tvm_ffi.__file__).parents[1]), str(Path(__file__).parent)]
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -154,3 +155,74 @@ def test_integers_that_fit_no_narrow_type(value: int) -> None:
             run()
     assert (target.a, target.b) == (1, 2)
     assert tvm_ffi.Map({value: 1})[value] == 1
+
+
+def make_nested() -> Any:
+    """Return a List that only the caller refers to, of Lists and a Dict that only it refers to."""
+    inner = tvm_ffi.List(["a string that is long enough for the heap", tvm_ffi.List([1, 2])])
+    table = tvm_ffi.Dict({"key": tvm_ffi.List(["another string on the heap"])})
+    return tvm_ffi.List([inner, table])
+
+
+@pytest.mark.parametrize("kind", [str, int, tvm_ffi.List, tvm_ffi.Dict])
+@pytest.mark.parametrize("order", ["pre", "post"])
+def test_callbacks_drop_what_is_being_changed_in_place(kind: Any, order: str) -> None:
+    """Through a weak reference, which does not keep the root from being changed in place."""
+
+    def drop(value: Any) -> Any:
+        found = watch()
+        if found is not None:
+            found.clear()
+        return value
+
+    def drop_and_fail(value: Any, mutator: Any) -> Any:
+        drop(value)
+        raise KeyError("dropped")
+
+    def descend_and_drop(value: Any, mutator: Any) -> Any:
+        return drop(mutator.default_mutate(value))
+
+    root = make_nested()
+    watch = weakref.ref(root)
+    attempt(lambda: tvm_ffi.structural_map(root._move(), (kind, drop), order=order))
+    for callback in (drop_and_fail, descend_and_drop):
+        for is_moved in (True, False):
+            root = make_nested()
+            watch = weakref.ref(root)
+            given = root._move() if is_moved else root
+            attempt(
+                lambda given=given, callback=callback: tvm_ffi.structural_mutate(
+                    given, (kind, callback)
+                )
+            )
+
+
+@pytest.mark.parametrize("order", ["pre", "post"])
+def test_callbacks_store_other_values_in_what_is_mapped(order: str) -> None:
+    @py_class(fresh_key(), structural_eq="tree")
+    class Node(Object):
+        left: Any
+        right: Any
+
+    text = "a string that is long enough for the heap"
+    node = Node(tvm_ffi.List([text, tvm_ffi.Array([text + "!", 1])]), tvm_ffi.Array([2, text]))
+    seen: list[Any] = []
+
+    def replace(value: Any) -> Any:
+        seen.append(value)
+        node.left = node.right = None
+        return value
+
+    mapped = tvm_ffi.structural_map(node, [(int, replace), (str, replace)], order=order)
+    # The list had been reached, the other field had not.
+    assert seen == [text, text + "!", 1] and mapped is node
+    table = tvm_ffi.Dict({f"key number {i}": tvm_ffi.List([i, text]) for i in range(9)})
+
+    def clear(value: int) -> int:
+        table.clear()
+        table["new"] = 0
+        return value + 1
+
+    mapped = tvm_ffi.structural_map(table, (int, clear), order=order)
+    assert [list(part) for part in mapped.values()] == [[i + 1, text] for i in range(9)]
+    assert dict(table.items()) == {"new": 0}

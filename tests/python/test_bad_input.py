@@ -282,12 +282,12 @@ for name, value in (
         "Mismatched type on argument #0",
     )
 for name, value in (("2**63", 2**63), ("-2**63-1", -(2**63) - 1), ("2**200", 2**200)):
-    case(f"argument {name}", lambda value=value: GET("testing.add_one")(value), TypeError, "BigInt")
+    case(f"argument {name}", lambda value=value: GET("testing.add_one")(value), TypeError, "int64")
     case(
         f"field {name}",
         lambda value=value: setattr(testing.TestObjectBase(), "v_i64", value),
         OverflowError,
-        "field `v_i64` of `testing.TestObjectBase`: .* does not fit in 64 bits",
+        "field `v_i64` of `testing.TestObjectBase`: .* does not fit in int64",
     )
 case("no argument", lambda: GET("testing.add_one")(), TypeError, "Expected 1 but got 0")
 case("two arguments", lambda: GET("testing.add_one")(1, 2), TypeError, "Expected 1 but got 2")
@@ -1256,5 +1256,5 @@ def test_private_functions_refuse_what_they_cannot_use() -> None:
         ("ffi.tether.StructuralMutate", (1, None)),
         ("ffi.tether.OnlyStorageIsLeft", (None,)),
     ):
-        with pytest.raises(ValueError, match="missing"):
+        with pytest.raises(ValueError, match="missing|must not be NULL"):
             tvm_ffi.get_global_func(name)(*args)

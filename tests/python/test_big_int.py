@@ -76,7 +76,7 @@ def test_parameters_of_int64_refuse_them() -> None:
         testing.add_one(2**70)
     assert str(info.value) == (
         "Mismatched type on argument #0 when calling: `testing.add_one(0: int) -> int`. "
-        "Expected `int` but got `ffi.BigInt`"
+        "Expected `int` but got `ffi.BigInt` (`int` in Python, out of range for int64)"
     )
     with pytest.raises(TypeError, match="out of int64 range"):
         tvm_ffi.core.TypeSchema("int").check_value(2**70)

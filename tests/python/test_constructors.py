@@ -77,7 +77,9 @@ def test_a_failed_conversion_raises_what_init_raises() -> None:
     with pytest.raises(TypeError) as by_call:
         cls("text")
     assert str(by_call.value) == str(by_init.value)
-    with pytest.raises(TypeError, match="Expected `int` but got `ffi.BigInt`"):
+    with pytest.raises(
+        TypeError, match="Expected `int` but got `ffi.BigInt` .`int` in Python, out of range"
+    ):
         cls(1 << 70)
 
 
@@ -109,8 +111,9 @@ def test_a_deleted_init_uncovers_the_inherited_one() -> None:
     cls = make_class()
     cls(1)
     del cls.__init__
-    made = cls(1)
-    assert made.__chandle__() == 0
+    with pytest.raises(TypeError, match=r"^Made\(\) takes no arguments$"):
+        cls(1)
+    assert cls().__chandle__() == 0
 
 
 def test_an_init_added_to_a_mixin_in_front_is_used() -> None:
@@ -320,7 +323,7 @@ def test_init_of_an_object_that_is_there_replaces_it() -> None:
 def test_init_of_something_else_says_so() -> None:
     init = tvm_ffi.testing.TestIntPair.__init__
     for wrong in (3, tvm_ffi.List([1]), AutoInit(1, c=2)):
-        with pytest.raises(TypeError, match=r"super\(\).__init__"):
+        with pytest.raises(TypeError, match=r"TestIntPair.*__init__|__init__.*TestIntPair"):
             init(wrong, 1, 2)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'self'"):
         init()  # type: ignore[call-arg]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import shutil
@@ -134,14 +135,14 @@ def test_the_second_time_takes_no_time(module: Any, monkeypatch: pytest.MonkeyPa
     outputs = ran(monkeypatch)
     times = []
     for _ in range(3):
-        begin = time.perf_counter()
+        begin = time.process_time()
         again = tvm_ffi.cpp.load_inline(
             "everything",
             cpp_sources=SOURCE,
             functions={**DOCS, "stream": ""},
             extra_cflags=["-O0 -DTVM_FFI_DLL_EXPORT_INCLUDE_METADATA=1"],
         )
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     assert outputs == [] and again.shout("a") == "A"
     assert min(times) < 0.05
 
@@ -464,6 +465,40 @@ def test_a_compiler_that_fails_without_a_word(
             tvm_ffi.cpp.build("m", **arguments)  # type: ignore[arg-type]
     monkeypatch.delenv("CC")
     tvm_ffi.cpp.build("m", **arguments)  # type: ignore[arg-type]
+
+
+def test_a_compiler_that_writes_nothing(c_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", shutil.which("true") or "")
+    with pytest.raises(RuntimeError, match=r"true succeeded but did not write c_0.o; is it a comp"):
+        tvm_ffi.cpp.build("m", sources=str(c_file))
+
+
+def test_quotes_that_are_left_open(c_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "cc '-m64")
+    with pytest.raises(ValueError, match='CC="cc \'-m64" cannot be split into words: No closing'):
+        tvm_ffi.cpp.build("m", sources=str(c_file))
+
+
+def test_a_new_header_that_hides_another_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "second" / "value.h").write_text("enum { kValue = 1 };\n")
+    source = tmp_path / "value.c"
+    source.write_text("#include <value.h>\nint value(void) { return kValue; }\n")
+    paths = [str(tmp_path / "first"), str(tmp_path / "second")]
+
+    def value() -> int:
+        path = tvm_ffi.cpp.build("m", sources=str(source), extra_include_paths=paths)
+        shutil.copy(path, copy := tmp_path / f"copy{len(list(tmp_path.iterdir()))}.so")
+        return int(ctypes.CDLL(str(copy)).value())
+
+    assert value() == 1
+    again = ran(monkeypatch)
+    assert value() == 1 and again == []
+    (tmp_path / "first" / "value.h").write_text("enum { kValue = 2 };\n")
+    assert value() == 2
 
 
 @pytest.mark.parametrize(

@@ -293,4 +293,4 @@ def test_hooks_take_the_options_of_fields() -> None:
 
         @py_class("test_field.Wrong")
         class Wrong(tvm_ffi.Object):
-            x: int = field(a=1, b=2)
+            x: int = field(b=2, a=1)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import pickle
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -218,3 +220,18 @@ def test_cpp_parameters_take_text_too() -> None:
     assert function("cuda:1") == device("cuda:1") == function(device("cuda:1"))
     with pytest.raises((TypeError, ValueError)):
         function("cuda:1:2")
+
+
+def test_names_that_were_dropped_work_for_apache_tvm_0_25(monkeypatch: Any) -> None:
+    """Its compiler asks for `llvm`. Any other version is refused, as without it."""
+    for version in ("0.25.0", "0.25.0.post1", "0.26.0", None):
+        knows = version is not None and version.startswith("0.25")
+        monkeypatch.setitem(sys.modules, "tvm", SimpleNamespace(__version__=version))
+        for name, meant in (("llvm", "cpu"), ("c", "cpu"), ("nvptx", "cuda"), ("cl", "opencl")):
+            if knows:
+                assert device(name, 1) == device(meant, 1)
+            else:
+                with pytest.raises(ValueError, match=f"^Unknown device: {name}$"):
+                    device(name)
+        with pytest.raises(ValueError, match="^Unknown device: toaster$"):
+            device("toaster")

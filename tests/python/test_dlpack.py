@@ -892,6 +892,30 @@ def test_nested_calls_have_contexts_of_their_own() -> None:
     assert seen == [0x222, 0x111, 0]
 
 
+def test_a_constructor_gets_the_stream_too(shapes: Any) -> None:
+    class Sub(shapes.Placed):
+        def __init__(self, tensor: Any) -> None:
+            super().__init__(tensor)
+
+    foreign.streams[2, 0] = 0x111
+    gpu = foreign.Tensor(device=(2, 0))
+    for cls in (shapes.Placed, Sub):
+        assert cls(gpu).stream == 0x111
+        assert cls(foreign.Tensor()).stream == 0
+    placed = shapes.Placed.__new__(shapes.Placed)
+    make = tvm_ffi.get_global_func("testing.apply")
+    where = tvm_ffi.device("cuda:0")
+    seen = []
+
+    def construct(tensor: Any) -> Any:
+        seen.append(tvm_ffi.get_raw_stream(where))
+        return shapes.Placed(tensor)
+
+    placed.__init_handle_by_constructor__(make, construct, gpu)
+    assert seen == [0x111] and tvm_ffi.get_raw_stream(where) == 0
+    assert isinstance(placed, shapes.Placed)
+
+
 def test_streams_of_producers_without_api() -> None:
     class OnGPU:
         def __init__(self, stream: object) -> None:
@@ -1024,6 +1048,22 @@ def test_torch_tensors_come_back_as_such(torch: Any) -> None:
         assert got.numel() < 2 or got.stride() == given.stride()
         tensor = from_dlpack(given)
         assert tensor.data_ptr() == given.data_ptr() and tensor.shape == tuple(given.shape)
+
+
+def test_torch_tensors_with_a_sign_bit_arrive_with_their_values(torch: Any) -> None:
+    numbers = torch.tensor([1 + 2j, 3 - 1j])
+    plain = [torch.ones(2), torch.nn.Parameter(torch.ones(2)), torch.ones(2, 2)[:, 1], numbers]
+    for _ in range(3):  # the first of a class is looked at more closely
+        for tensor in [*plain, numbers.conj(), numbers.conj().imag, torch._neg_view(plain[0])]:
+            got = echo(tensor)
+            assert got.tolist() == tensor.resolve_conj().resolve_neg().tolist()
+            has_bit = tensor.is_conj() or tensor.is_neg()
+            if not has_bit:
+                assert got.data_ptr() == tensor.data_ptr()
+                from_dlpack(tensor)
+                continue
+            with pytest.raises(BufferError, match="bit set cannot share its memory"):
+                from_dlpack(tensor)
 
 
 def test_torch_shares_memory_both_ways(torch: Any) -> None:

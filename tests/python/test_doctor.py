@@ -109,7 +109,7 @@ def test_what_is_left_when_the_other_package_was_removed(tmp_path: Path) -> None
     done = run_doctor(package=rest)
     assert done.returncode == 1
     assert f"error: {rest / '__init__.py'} is missing" in done.stdout
-    assert "pip install --force-reinstall tether-ffi" in done.stdout
+    assert "Install tether-ffi again: pip install --force-reinstall" in done.stdout
 
 
 def test_the_version_of_a_stand_in_can_be_chosen(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import inspect
 import pydoc
 from pathlib import Path
-from typing import Any
+from rlcompleter import Completer
+from typing import Any, get_type_hints
 
 import pytest
 import tvm_ffi
-from support import compile_library
+from support import ROOT, compile_library
 from tvm_ffi import core, testing
 from tvm_ffi._impl.elf import exported_symbols
 
@@ -35,9 +36,9 @@ def test_signature_of_functions_without_names(shapes: Any) -> None:
 
 def test_signature_of_methods(shapes: Any) -> None:
     add = shapes.Shape.add
-    assert str(inspect.signature(add)) == "(self, n: 'int', times: 'int' = 1) -> 'int'"
+    assert str(inspect.signature(add)) == "(self, /, n: 'int', times: 'int' = 1) -> 'int'"
     assert str(inspect.signature(shapes.Shape().add)) == "(n: 'int', times: 'int' = 1) -> 'int'"
-    assert add.__text_signature__ == "($self, n, times=1)"
+    assert add.__text_signature__ == "($self, /, n, times=1)"
     assert (add.__name__, add.__qualname__) == ("add", "Shape.add")
     assert add.__module__ == shapes.Shape.__module__
     assert add.__doc__ == "Add `n` many times."
@@ -58,7 +59,7 @@ def test_signature_of_constructors(shapes: Any) -> None:
 def test_help_shows_methods(shapes: Any) -> None:
     text = pydoc.render_doc(shapes.Circle, renderer=pydoc.plaintext)
     # From 3.14 on without the quotes.
-    assert "area(self, scale: float = 1.0) -> float" in text.replace("'", "")
+    assert "area(self, /, scale: float = 1.0) -> float" in text.replace("'", "")
     assert "Return the count." in text
     assert "Return twice `n`." in text
     assert "How many." in text
@@ -95,6 +96,72 @@ def test_the_class_of_functions_keeps_its_own_attributes() -> None:
     pydoc.render_doc(core.Function)
 
 
+# ---- what the examples show ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def zoo(zoo_library: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZOO_LIBRARY", str(zoo_library))
+        patch.syspath_prepend(str(ROOT / "examples" / "zoo"))
+        import zoo
+
+    return zoo
+
+
+def _classes(zoo: Any) -> list[Any]:
+    return [zoo.Animal, zoo.Dog, zoo.Bird, zoo.Enclosure]
+
+
+def _public(cls: type) -> dict[str, Any]:
+    return {name: getattr(cls, name) for name in vars(cls) if not name.startswith("_")}
+
+
+def test_signatures_of_an_example_name_and_type_everything(zoo: Any) -> None:
+    functions = [tvm_ffi.get_global_func("zoo.mean"), tvm_ffi.get_global_func("zoo.grow")]
+    for cls in _classes(zoo):
+        functions += [cls, *filter(callable, _public(cls).values())]
+    assert len(functions) == 11
+    for function in functions:
+        signature = inspect.signature(function)
+        for name, parameter in signature.parameters.items():
+            assert not name.startswith("arg"), function
+            assert name == "self" or parameter.annotation is not parameter.empty, function
+        assert inspect.isclass(function) or signature.return_annotation is not signature.empty
+    assert str(inspect.signature(zoo.Enclosure(1).feed)) == (
+        "(name: 'str', kilograms: 'float') -> 'float'"
+    )
+
+
+def test_help_of_an_example_has_every_text(zoo: Any) -> None:
+    for cls in _classes(zoo):
+        for shown in (cls, cls.__new__(cls)):
+            text = pydoc.render_doc(shown, renderer=pydoc.plaintext)
+            for name, value in _public(cls).items():
+                assert inspect.getdoc(value), (cls, name)
+                assert name in text and inspect.getdoc(value) in text, (cls, name)
+        assert cls.__init__.__doc__ in text
+    assert repr(zoo.Animal.legs) == "<field 'legs' of 'zoo.Animal'>"
+    assert get_type_hints(zoo.Animal)["legs"] is int
+
+
+def test_completion_of_an_example_knows_fields_and_methods(zoo: Any) -> None:
+    names = {"dog": zoo.Dog("Rex", True), "box": zoo.Enclosure(2), "zoo": zoo}
+    completer = Completer(names)
+
+    def complete(text: str) -> set[str]:
+        found, i = set(), 0
+        while (word := completer.complete(text, i)) is not None:
+            found.add(word.rstrip("()"))
+            i += 1
+        return found
+
+    for start, cls in (("dog", zoo.Dog), ("dog", zoo.Animal), ("box", zoo.Enclosure)):
+        assert {f"{start}.{name}" for name in _public(cls)} <= complete(f"{start}.")
+    assert complete("box.fe") == {"box.feed"}
+    assert {"zoo.Animal", "zoo.mean"} <= complete("zoo.")
+
+
 EXPORTS = """
 #define TVM_FFI_DLL_EXPORT_INCLUDE_METADATA 1
 #include <tvm/ffi/tvm_ffi.h>
@@ -117,7 +184,12 @@ def test_a_module_shows_its_file_and_functions(tmp_path: Path) -> None:
     assert module.add.__name__ == "add"
     assert module.add.__doc__ == "Add two ints."
     assert str(inspect.signature(module.add)) == "(arg0: 'int', arg1: 'int', /) -> 'int'"
-    assert repr(module.add) == "<ffi.Function 'add'>"
+    assert repr(module.add) == f"<ffi.Function 'add' from '{path}'>"
+    with pytest.raises(TypeError, match=r"when calling: `add\(0: int, 1: int\) -> int`"):
+        module.add("x", 1)
+    with pytest.raises(TypeError, match="the parameters of add have no names, pass the values by"):
+        module.add(a=1)
+    assert repr(tvm_ffi.system_lib("testing.")["add_one"]) == "<ffi.Function 'add_one'>"
     path.unlink()
     assert "get_function" in dir(module)
 

@@ -24,6 +24,7 @@ import gc
 import importlib
 import inspect
 import os
+import pickle
 import pkgutil
 import subprocess
 import sys
@@ -37,7 +38,8 @@ import numpy
 import pytest
 import tvm_ffi
 from support import FREE_THREADED, scaled
-from tvm_ffi import access_path, core, dataclasses, libinfo, structural, testing, tying
+from tvm_ffi import access_path, core, dataclasses, libinfo, structural, testing, travel, tying
+from tvm_ffi import inspect as ffi_inspect
 from tvm_ffi.core import TypeSchema
 from tvm_ffi.cpp import to_cpp_dtype
 from tvm_ffi.dataclasses import py_class
@@ -48,8 +50,8 @@ from tvm_ffi.utils.kwargs_wrapper import make_kwargs_wrapper, make_kwargs_wrappe
 from tvm_ffi.utils.unpack_dataclass import unpack_dataclass_to_tuple
 
 CALLS = int(os.environ.get("TETHER_LEAK_CALLS", scaled(60)))
-REPETITIONS = (1, 1, 2, 4, 8, 16, 64)  # times so many calls: what only fills up comes to an end
-SECONDS = 0.02 if CALLS < 5000 else 2.0  # the most one repetition may take, twenty calls apart
+REPETITIONS = (1, 1, 2, 4, 8, 16, 64, 256)  # times so many calls: caches fill up and stop
+SECONDS = 0.02 if CALLS < 5000 else 2.0  # the most one repetition may take, if it can
 
 
 # ---- measuring ----------------------------------------------------------------------------------
@@ -86,22 +88,24 @@ def used() -> tuple[int, int, int]:
 def grew(before: tuple[int, ...], calls: int) -> str:
     """Say what has grown by more than a little per call, or nothing."""
     limits = (0.5, 12.0, 0.5)
+    # CPython 3.10 makes a cache for every function that was called 1,024 times.
+    once = (0, 8192 if sys.version_info < (3, 11) else 0, 0)
     names = ("blocks of Python", "bytes from malloc", "wrappers")
     now = used()
     found = [
         f"{(b - a) / calls:.1f} {name}"
-        for a, b, limit, name in zip(before, now, limits, names, strict=True)
-        if b - a > limit * calls
+        for a, b, limit, extra, name in zip(before, now, limits, once, names, strict=True)
+        if b - a > limit * calls + extra
     ]
     return ", ".join(found)
 
 
-def leak_of(function: Callable[[], Any], most: int) -> str:
+def leak_of(function: Callable[[], Any], most: int, least: int) -> str:
     """Say what calling `function` keeps, or nothing."""
     function()
     begin = time.perf_counter()
     function()
-    calls = max(20, min(most, int(SECONDS / (time.perf_counter() - begin + 1e-9))))
+    calls = max(least, min(most, int(SECONDS / (time.perf_counter() - begin + 1e-9))))
     answer = ""
     for more in REPETITIONS:
         gc.collect()
@@ -254,7 +258,54 @@ def seen_class() -> weakref.ref[Any]:
 
 
 # An instance of each public class, made anew: what a method does to it goes with it.
+@functools.cache
+def inspected() -> dict[type, Any]:
+    """Return an answer of each kind that tvm_ffi.inspect gives."""
+    graph = ffi_inspect.graph(tvm_ffi.List([tvm_ffi.Array([1])]))
+    taken = ffi_inspect.snapshot()
+    kept = tvm_ffi.List([1])
+    found = ffi_inspect.diff(taken)
+    del kept
+    return {
+        type(value): value
+        for value in (
+            *(graph, graph.nodes[0], graph.edges[0], ffi_inspect.why(base()), taken, found),
+            *(found.stayed[0], ffi_inspect.Holder("Python", "[0]", "list of 1")),
+            ffi_inspect.Ring(["List", "[0]", "List"], ["List"], True, True),
+            ffi_inspect.Collected(1, {"List": 1}, []),
+            ffi_inspect.LeakError("1 object stayed", found),
+        )
+    }
+
+
+def inspect_cycle() -> None:
+    """Make a ring of C++ alone, and free it."""
+    with ffi_inspect.recording():
+        items = tvm_ffi.List([])
+        items.append(items)
+        del items
+        ffi_inspect.collect_rings(no_cpp_threads=True)
+
+
+def inspect_block() -> None:
+    """Record, and check that nothing stays."""
+    with ffi_inspect.no_leaks():
+        tvm_ffi.List([tvm_ffi.Array([1]), lambda: None])
+
+
+def inspect_recording() -> None:
+    """Record."""
+    ffi_inspect.start_recording()
+    tvm_ffi.List([tvm_ffi.Array([1]), lambda: None])
+    ffi_inspect.stop_recording()
+
+
 SAMPLES: dict[Any, Callable[[], Any]] = {
+    **{
+        cls: functools.partial(lambda name: inspected()[getattr(ffi_inspect, name)], cls.__name__)
+        for cls in map(functools.partial(getattr, ffi_inspect), ffi_inspect.__all__)
+        if isinstance(cls, type)
+    },
     access_path.AccessKind: lambda: access_path.AccessKind.ATTR,
     access_path.AccessPath: lambda: access_path.AccessPath.root().attr("a"),
     access_path.AccessStep: lambda: PATH.to_steps()[0],
@@ -377,6 +428,7 @@ ARGUMENTS: dict[str, Any] = {
     "CObject.__move_handle_from__": lambda s: core.Object.__new__(core.Object).__move_handle_from__(
         s
     ),
+    "CObject.__setattr__": lambda s: fails(AttributeError, s.__setattr__, "nothing", 1),
     "CObject.__setstate__": lambda s: core._new_object(type(s)).__setstate__(s.__getstate__()),
     "CObject.is_": lambda s: s.is_(s),
     "CObject.same_as": lambda s: s.same_as(s),
@@ -517,6 +569,14 @@ T = tensor
 PLAIN = std_dataclasses.make_dataclass("Plain", ["x"])([1])
 SIGNATURE = inspect.signature(lambda a, b=1: None)
 FUNCTIONS: dict[str, Callable[[], Any]] = {
+    "collect_rings": inspect_cycle,
+    "diff": lambda: ffi_inspect.diff(*[inspected()[ffi_inspect.Snapshot]] * 2),
+    "graph": lambda: ffi_inspect.graph(tvm_ffi.List([tvm_ffi.Array([1]), lambda: None])),
+    "is_recording": ffi_inspect.is_recording,
+    "no_leaks": inspect_block,
+    "recording": inspect_recording,
+    "snapshot": lambda: ffi_inspect.snapshot(collect=False),
+    "why": lambda: str(ffi_inspect.why(base())),
     "add_one": lambda: testing.add_one(1),
     "asdict": lambda: dataclasses.asdict(Point(1, [1, base()])),
     "astuple": lambda: dataclasses.astuple(Point(1, [1])),
@@ -580,7 +640,9 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
         tvm_ffi.remove_global_func("test_leaks.g"),
     ),
     "replace": lambda: dataclasses.replace(Point(1), x=2),
+    "requires_library": lambda: tvm_ffi.requires_library("test_leaks.", "lib.so"),
     "run_with_gpu_lock": lambda: testing.run_with_gpu_lock(int, 1),
+    "share": lambda: pickle.loads(pickle.dumps([base(), tvm_ffi.Array([T()]), travel.share(T())])),
     "state": lambda: tying.state(base()),
     "stats": tying.stats,
     "structural_equal": lambda: tvm_ffi.structural_equal([1, {"a": 2}], [1, {"a": 2}]),
@@ -660,6 +722,10 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
 
 # Names that are in the table without being called.
 NOT_CALLED = {
+    "pytest_configure": "called by pytest",
+    "rings": "looks as collect_rings does, which is called",
+    "start_recording": "recording, which is called, calls it",
+    "stop_recording": "recording, which is called, calls it",
     "build": "starts a compiler",
     "build_inline": "starts a compiler",
     "build_ninja": "starts a process",
@@ -681,8 +747,11 @@ NOT_CALLED = {
 }
 if FREE_THREADED and sys.version_info < (3, 14):
     NOT_CALLED["catch_in_thread"] = "from the second thread on this CPython keeps every class"
+# What looks at everything that is in memory.
+WALKS = {"collect_rings", "diff", "graph", "no_leaks", "recording", "snapshot", "why"}
 # Not with bad arguments: they would wait, or mean something.
 ONLY_GOOD = {"FileLock", "py_class", "use_torch_stream", "gen_abi_cpp"}
+ONLY_GOOD |= {"Graph", "diff", "graph", "recording", "snapshot", "collect_rings", "no_leaks", "why"}
 
 _NOT_METHODS = {"__module__", "__doc__", "__dict__", "__weakref__", "__slots__", "__annotations__"}
 _NOT_METHODS |= {"__init_subclass__", "__subclasshook__", "__weaklistoffset__", "__dictoffset__"}
@@ -695,8 +764,8 @@ _NOT_METHODS |= {"__class_getitem__", "__abstractmethods__", "__annotate_func__"
 def public_modules() -> Iterator[types.ModuleType]:
     yield tvm_ffi
     for found in pkgutil.walk_packages(tvm_ffi.__path__, "tvm_ffi."):
-        # The stub generator is a command: plain Python in a process of its own, which then ends.
-        is_command = found.name.startswith("tvm_ffi.stub")
+        # Commands: plain Python in a process of its own, which then ends.
+        is_command = found.name.startswith(("tvm_ffi.stub", "tvm_ffi.new"))
         if not is_command and not any(part.startswith("_") for part in found.name.split(".")):
             yield importlib.import_module(found.name)
 
@@ -843,12 +912,9 @@ def quick_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def alone(test: Callable[[], None]) -> Callable[[], None]:
-    """Run a test in a process of its own where earlier tests spoil it.
-
-    Free-threaded 3.13 makes every function and class immortal once a second thread has run.
-    """
-    if not FREE_THREADED or sys.version_info >= (3, 14) or "TETHER_LEAKS_ALONE" in os.environ:
+def in_own_process(test: Callable[[], None]) -> Callable[[], None]:
+    """Run a test in a process of its own."""
+    if "TETHER_LEAKS_ALONE" in os.environ:
         return test
 
     @functools.wraps(test)
@@ -861,8 +927,19 @@ def alone(test: Callable[[], None]) -> Callable[[], None]:
     return run
 
 
-def leaks(calls: dict[str, Callable[[], Any]], most: int = CALLS) -> dict[str, str]:
-    found = {key: leak_of(call, most) for key, call in calls.items()}
+def alone(test: Callable[[], None]) -> Callable[[], None]:
+    """Run a test in a process of its own where earlier tests spoil it.
+
+    Free-threaded 3.13 makes every function and class immortal once a second thread has run.
+    """
+    is_spoilt = FREE_THREADED and sys.version_info < (3, 14)
+    return in_own_process(test) if is_spoilt else test
+
+
+def leaks(
+    calls: dict[str, Callable[[], Any]], most: int = CALLS, least: int = 20
+) -> dict[str, str]:
+    found = {key: leak_of(call, most, least) for key, call in calls.items()}
     return {key: text for key, text in found.items() if text}
 
 
@@ -871,9 +948,16 @@ def test_calls_keep_nothing() -> None:
     calls = {}
     for key, owner, method in NAMES:
         call = call_of(key, owner, method)
-        if call is not None and key not in NOT_CALLED:
+        if call is not None and key not in NOT_CALLED and key not in WALKS:
             calls[key] = call
     assert not leaks(calls), "kept by each call"
+
+
+@in_own_process
+def test_walks_through_the_process_keep_nothing() -> None:
+    """The larger the process, the longer each of these takes."""
+    calls = {key: FUNCTIONS[key] for key in sorted(WALKS)}
+    assert not leaks(calls, least=5), "kept by each call"
 
 
 @alone

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import copy
 import gc
+import inspect
 import pickle
+import pydoc
 import sys
 import threading
 import weakref
@@ -91,13 +93,21 @@ def test_methods_take_keywords_and_defaults(shapes: Any) -> None:
     assert shape.add(1, times=2) == 8
     assert shape.add(times=1, n=1) == 9
     assert shape.add(1) == 10
-    with pytest.raises(TypeError, match=r"^add\(\) got an unexpected keyword argument 'm'$"):
+    with pytest.raises(
+        TypeError, match=r"^methods_client.Shape.add\(\) got an unexpected keyword argument 'm'$"
+    ):
         shape.add(1, m=2)
-    with pytest.raises(TypeError, match=r"^add\(\) got multiple values for argument 'n'$"):
+    with pytest.raises(
+        TypeError, match=r"^methods_client.Shape.add\(\) got multiple values for argument 'n'$"
+    ):
         shape.add(1, n=2)
-    with pytest.raises(TypeError, match=r"^add\(\) got multiple values for argument 'self'$"):
+    with pytest.raises(
+        TypeError, match=r"^methods_client.Shape.add\(\) got multiple values for argument 'self'$"
+    ):
         shape.add(1, self=2)
-    with pytest.raises(TypeError, match=r"^add\(\) missing required argument: 'n'$"):
+    with pytest.raises(
+        TypeError, match=r"^methods_client.Shape.add\(\) missing required argument: 'n'$"
+    ):
         shape.add(times=2)
     with pytest.raises(TypeError, match="Mismatched number of arguments"):
         shape.add(1, 2, 3)
@@ -125,6 +135,45 @@ def test_static_methods(shapes: Any) -> None:
     assert shapes.Shape.twice(4) == 8
     assert shapes.Circle.twice(n=4) == 8
     assert shapes.Shape().twice(5) == 10
+
+
+def test_class_methods_take_the_class(shapes: Any) -> None:
+    first, second = shapes.Shape.many()
+    assert type(first) is type(second) is shapes.Shape
+    assert len(shapes.Shape().many(n=3)) == 3  # through an object
+    assert isinstance(shapes.Shape.__dict__["many"], classmethod)
+
+    class Mine(shapes.Shape):
+        __slots__ = ("__dict__",)
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.note = "made in C++"
+
+        @classmethod
+        def many(cls, n: int = 1) -> Any:
+            return [*super().many(n), cls]
+
+    one, two, cls = Mine.many(2)
+    assert (type(one), two.note, cls) == (Mine, "made in C++", Mine)
+    with pytest.raises(
+        TypeError, match=r"^methods_client.Shape.many\(\) got an unexpected keyword argument 'm'$"
+    ):
+        shapes.Shape.many(m=1)
+
+
+def test_signature_and_doc_of_class_methods(shapes: Any) -> None:
+    assert str(inspect.signature(shapes.Shape.many)) == "(n: 'int' = 2) -> 'List[Any]'"
+    assert shapes.Shape.many.__doc__ == "Make `n` of them."
+    assert shapes.Shape.many.__qualname__.endswith("Shape.many")
+    assert "many(" in pydoc.render_doc(shapes.Shape, renderer=pydoc.plaintext)
+
+
+def test_a_method_of_a_derived_type_overrides_that_of_its_parent(shapes: Any) -> None:
+    assert shapes.Shape().kind() == "any shape"
+    assert shapes.Circle(1.0).kind() == "a circle"
+    assert shapes.Shape.kind(shapes.Circle(1.0)) == "any shape"
+    assert (shapes.Shape.family(), shapes.Circle.family()) == ("shapes", "round shapes")
 
 
 def test_errors_of_methods_are_those_of_functions(shapes: Any) -> None:

@@ -31,6 +31,7 @@ PROLOGUE = """
 import copy, gc, pickle, random, resource, sys, weakref
 from typing import Any
 import tvm_ffi
+import tvm_ffi.travel  # a pickle imports it; CPython 3.10 compiles no module without memory
 from tvm_ffi import Array, Dict, List, Map, testing, tying
 from tvm_ffi.dataclasses import py_class
 from tvm_ffi.testing import TestIntPair, apply, echo

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tvm_ffi
 from support import run_python
 from tvm_ffi import core, libinfo, registry, testing
+from tvm_ffi.dataclasses import c_class
 
 
 @pytest.fixture
@@ -209,3 +211,43 @@ def test_config_program_prints_help() -> None:
     )
     assert "--cxxflags" in done.stdout
     assert core is not None
+
+
+class _Fragile(type(tvm_ffi.Object)):
+    """A class of classes that refuse an attribute."""
+
+    refused = ""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        if name == _Fragile.refused:
+            raise RuntimeError(f"no {name}")
+        super().__setattr__(name, value)
+
+
+@pytest.mark.parametrize("refused", ["v1", "get_v1_plus_one", "__tvm_ffi_type_info__", "__init__"])
+@pytest.mark.parametrize("decorate", [tvm_ffi.register_object, c_class])
+def test_a_registration_that_fails_leaves_nothing(
+    refused: str, decorate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "testing.TestUnregisteredBaseObject"
+    index = core._object_type_key_to_index(key)
+    before = core._type_index_to_type_info(index), core._class_of_index(index)
+    # Another class may stand for the type, from a test before; one of the same module replaces it.
+    known = before[0].type_cls if before[0] is not None else None
+    module = "failed" if known is None else known.__module__
+    body = {"__module__": module, "__annotations__": {"v1": int}}
+    cls = _Fragile("Failed", (tvm_ffi.Object,), dict(body))
+    monkeypatch.setattr(_Fragile, "refused", refused)
+    with pytest.raises(RuntimeError, match=f"no {refused}"):
+        decorate(key)(cls)
+    assert core._type_cls_to_type_info(cls) is None
+    assert "__tvm_ffi_type_info__" not in vars(cls)
+    assert core._type_index_to_type_info(index) is before[0]
+    assert core._class_of_index(index) is before[1]
+    monkeypatch.setattr(_Fragile, "refused", "")
+    try:
+        assert decorate(key)(cls) is cls
+        assert cls(41).get_v1_plus_one() == 42
+    finally:
+        core._forget_class(cls, before[0])
+    assert core._class_of_index(index) is before[1]

@@ -560,6 +560,47 @@ def test_all_types_of_a_prefix(
     assert "object/testing.TestIntPair" in text and "object/testing.TestCompare\n" not in text
     assert text.index("/testing.TestCxxClassBase") < text.index("/testing.TestCxxClassDerived\n")
     assert run(monkeypatch, path, "--check") == 0
+    compile(text, str(path), "exec")
+    # The fields are in classes.
+    assert '@_FFI_REG_OBJ("testing.TestIntPair")\nclass TestIntPair(_ffi_Object):' in text
+    assert "class TestCxxClassDerived(TestCxxClassBase):" in text
+
+
+def test_names_of_parameters_are_used(shapes: Any) -> None:
+    info = lib_state.object_info_from_type_key("methods_client.Shape")
+    lines = gen.render_object_methods(info, str, 0)
+    named = [m for m in info.methods if m.names is not None]
+    assert named
+    for item in named:
+        assert item.names is not None
+        (line,) = (line for line in lines if f"def {item.schema.name}(" in line)
+        shown = ["self", *item.names[1:]] if item.is_member else list(item.names)
+        assert [part.split(":")[0].strip() for part in split_parameters(line)] == shown
+        assert line.count(" = ...") == item.defaults
+
+
+def split_parameters(line: str) -> list[str]:
+    """Return the parameters in a ``def`` line."""
+    text = line[line.index("(") + 1 : line.rindex(") ->")]
+    depth, parts = 0, [""]
+    for character in text:
+        depth += (character in "[(") - (character in "])")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part for part in parts if part.strip()]
+
+
+def test_names_that_python_cannot_write_are_left_out() -> None:
+    function_names = ["p.good", "p.operator+", "p.class"]
+    functions = [function(name, INT) for name in function_names]
+    code = block("global/p")
+    gen.generate_python_global_funcs(code, functions, {}, [], OPTIONS)
+    text = "\n".join(code.lines)
+    assert "def good(" in text and "operator" not in text and "def class" not in text
+    info = ObjectInfo([NamedTypeSchema("a-b", INT), NamedTypeSchema("ok", INT)], [])
+    assert gen.render_object_fields(info, str, 0) == ["ok: int"]
 
 
 def test_directives_reach_their_generator(tmp_path: Path) -> None:
@@ -698,10 +739,24 @@ def test_a_marker_after_a_tab_is_refused(
     assert "indented with a tab" in printed
 
 
+def test_a_folder_for_new_files_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "new" / "python"
+    names = ["--init-pypkg", "pkg", "--init-lib", "lib", "--init-prefix", "testing."]
+    assert run(monkeypatch, folder, *names, "--dry-run") == 2 and not folder.exists()
+    assert run(monkeypatch, folder, *names) == 0
+    assert "class TestIntPair(" in (folder / "testing" / "_ffi_api.py").read_text()
+    capsys.readouterr()
+    assert run(monkeypatch, folder, "--check") == 0
+    assert run(monkeypatch, tmp_path / "no.py", *names) == 2
+    assert "no.py" in capsys.readouterr().out and not (tmp_path / "no.py").exists()
+
+
 def test_what_is_not_there_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, tmp_path / "nothing", "--check") == 0
-    assert "no such file" in capsys.readouterr().out
+    assert run(monkeypatch, tmp_path / "nothing", "--check") == 2
+    assert "no such file or folder" in capsys.readouterr().out
     assert run(monkeypatch, tmp_path, "--check", "--dlls", str(tmp_path / "nothing.so")) == 2
     assert "nothing.so" in capsys.readouterr().out

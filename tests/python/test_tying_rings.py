@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import gc
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -394,6 +395,18 @@ def begun() -> Iterator[Collections]:
     gc.callbacks.remove(counter)
 
 
+def bound_of(total: int) -> float:
+    """How many of `total` wrappers in rings may wait for a collection.
+
+    A full collection is due when as many wait as there are objects of other kinds, about
+    (Patience in full_collections.h): the more a process has, the fewer collections it gets.
+    """
+    bound = max(total / 2, sys.getallocatedblocks() / 12)
+    if bound > total * 0.9:
+        pytest.skip("too many objects in this process to tell")
+    return bound
+
+
 def test_a_program_that_makes_rings_for_ever_is_bounded(link: Callable[[Any], None]) -> None:
     collect()
     before, most, total = wrappers(), 0, scaled(40_000)
@@ -405,7 +418,7 @@ def test_a_program_that_makes_rings_for_ever_is_bounded(link: Callable[[Any], No
         link(Node(0))
         if i % 500 == 0:
             most = max(most, wrappers() - before)
-    assert most < total * per_ring / 2
+    assert most < bound_of(total * per_ring)
 
 
 def test_rings_that_die_old_are_bounded() -> None:
@@ -423,7 +436,7 @@ def test_rings_that_die_old_are_bounded() -> None:
         window.append(root)
         if i % 100 == 0:
             most = max(most, wrappers() - before)
-    assert most < total * 16 / 2
+    assert most < bound_of(total * 16)
 
 
 def test_rings_made_on_a_thread_are_bounded() -> None:
@@ -435,7 +448,7 @@ def test_rings_made_on_a_thread_are_bounded() -> None:
             two_objects(Node(0))
 
     run_threads(1, body)
-    assert wrappers() - before < max(total, 1000)
+    assert wrappers() - before < max(bound_of(total * 2), 1000)
 
 
 def test_rings_made_in_a_callback_are_bounded() -> None:
@@ -451,7 +464,7 @@ def test_rings_made_in_a_callback_are_bounded() -> None:
                 most = max(most, wrappers() - before)
 
     testing.apply(tvm_ffi.convert(callback), 1)
-    assert most < max(total, 1000)
+    assert most < max(bound_of(total * 2), 1000)
 
 
 def test_rings_are_collected_in_a_callback() -> None:

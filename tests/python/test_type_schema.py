@@ -113,7 +113,7 @@ def test_arguments_must_be_schemas(args: Any) -> None:
 
 
 def test_origin_must_be_text() -> None:
-    with pytest.raises(TypeError, match=r"^schema type must be a string$"):
+    with pytest.raises(ValueError, match=r"^schema type must be a nonempty string$"):
         TypeSchema(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^schema type must be a nonempty string$"):
         TypeSchema("")
@@ -464,8 +464,10 @@ def test_groups_that_are_wrong() -> None:
         ):
             TypeSchema("Callable", named_args=groups)
     for json_groups, message in (
-        ([], "named_args must map names to type lists"),
+        ([], "named_args must be a map of names to type lists"),
+        (None, "named_args must be a map of names to type lists"),
         ({"a": 3}, "named_args must map names to type lists"),
+        ({"": []}, "named_args must map names to type lists"),
         ({"a": [3]}, "named_args lists must contain type schemas"),
     ):
         with pytest.raises(TypeError, match=f"^{message}$"):

@@ -259,11 +259,10 @@ def test_tensors_come_back_by_identity_and_are_copied_by_value() -> None:
         "shallow copy of an object",
     ):
         assert THROUGH[way](tensor) is tensor, way
-    for way in ("deep copy", "deep copy of an object"):
+    for way in ("deep copy", "deep copy of an object", "pickled object"):
         copied = THROUGH[way]([tensor, tensor])
         assert copied[0] is copied[1] is not tensor
         assert numpy.array_equal(numpy.from_dlpack(copied[0]), numpy.from_dlpack(tensor))
         assert copied[0].data_ptr() != tensor.data_ptr()
-    for way in ("pickled object", "JSON graph"):
-        with pytest.raises(TypeError, match=r"ffi\.Tensor"):
-            THROUGH[way](tensor)
+    with pytest.raises(TypeError, match=r"ffi\.Tensor"):
+        THROUGH["JSON graph"](tensor)

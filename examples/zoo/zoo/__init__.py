@@ -44,10 +44,11 @@ class Animal(tvm_ffi.Object):
 
     __slots__ = ("__dict__",)
 
+    name: str
+    legs: int
+    tags: tvm_ffi.List[str]
+
     if TYPE_CHECKING:
-        name: str
-        legs: int
-        tags: tvm_ffi.List[str]
 
         def __init__(self, name: str, legs: int) -> None: ...
         def sound(self) -> str: ...
@@ -58,8 +59,9 @@ class Animal(tvm_ffi.Object):
 class Dog(Animal):
     """A dog."""
 
+    trained: bool
+
     if TYPE_CHECKING:
-        trained: bool
 
         def __init__(self, name: str, trained: bool) -> None: ...
 

@@ -13,8 +13,9 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 REMEDY = (
     "Both packages own the directory tvm_ffi, and whichever is installed or removed last breaks "
-    "the other. Run: pip uninstall -y apache-tvm-ffi tether-ffi && pip install tether-ffi; for "
-    "packages that require apache-tvm-ffi see: python -m tvm_ffi.doctor --help"
+    "the other. Run: pip uninstall -y apache-tvm-ffi tether-ffi, then install tether-ffi again, "
+    "from its wheel or a clone. For packages that require apache-tvm-ffi see: "
+    "python -m tvm_ffi.doctor --help"
 )
 
 

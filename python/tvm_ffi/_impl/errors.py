@@ -58,9 +58,13 @@ _PYTHON_NAMES = {
     "ffi.SmallBytes": "bytes",
     "ffi.Bytes": "bytes",
     "ffi.OpaquePyObject": "object",
+    "ffi.BigInt": "int",
 }
+# Clients look for the texts with these.
+_FIXED_TEXT = ("ffi.OpaquePyObject", "ffi.BigInt")
 # What C++ found where it expected something else.
 _ACTUAL = re.compile(r"(but got|from type) `([^`]*)`")
+_EXPECTS_NUMBER = re.compile(r"(?:Expected|to) `[^`]*\b(?:int|float|bool)\b")
 _KEY = re.compile(r"\bffi\.\w+")
 _ARGUMENT = re.compile(r"Mismatched type on argument #(\d+) when calling: ")
 _REMEDIES = {
@@ -109,6 +113,11 @@ def _actual_name(key: str, cls: type | None) -> str:
     return _KEY.sub(lambda found: _PYTHON_NAMES.get(found.group(), found.group()), key)
 
 
+def _is_too_large(key: str, message: str) -> bool:
+    """Whether a message is about an int that was expected, but has too many bits."""
+    return key == "ffi.BigInt" and _EXPECTS_NUMBER.search(message) is not None
+
+
 def _in_python_words(message: str, classes: tuple[type, ...]) -> str:
     """Name the values that a message of C++ is about by their Python types."""
     cls = None
@@ -119,10 +128,11 @@ def _in_python_words(message: str, classes: tuple[type, ...]) -> str:
 
     def replace(found: re.Match[str]) -> str:
         name = _actual_name(found.group(2), cls)
-        if argument is not None and found.group(2) == "ffi.OpaquePyObject":
-            # Clients look for this text.
-            return f"{found.group()} (`{name}` in Python)"
-        return f"{found.group(1)} `{name}`"
+        beyond = "out of range for int64" if _is_too_large(found.group(2), message) else ""
+        if argument is not None and found.group(2) in _FIXED_TEXT:
+            said = f"`{name}` in Python, {beyond}" if beyond else f"`{name}` in Python"
+            return f"{found.group()} ({said})"
+        return f"{found.group(1)} `{name}` ({beyond})" if beyond else f"{found.group(1)} `{name}`"
 
     text = _ACTUAL.sub(replace, message)
     if argument is not None and "`. Expected `" in text:

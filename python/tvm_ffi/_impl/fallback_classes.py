@@ -13,6 +13,7 @@ from _thread import RLock
 from weakref import WeakSet
 
 from .objects import Object, _ObjectSlotsMeta
+from .operators import install_methods
 from .type_info import cls_to_info, info_of_index
 
 TYPE_CHECKING = False  # typing costs a third of the import time, and only checkers need it
@@ -75,8 +76,7 @@ def _make_class(type_index: int) -> type:
     cls.__tvm_ffi_type_info__ = info
     for field in info.fields or ():
         field._install(cls)
-    for method in info.methods:
-        setattr(cls, method.name, method.as_callable(cls))
+    install_methods(cls, info.methods)
     if info.type_cls is None:
         info.type_cls = cls
     cls_to_info[cls] = info

@@ -149,4 +149,6 @@ def register_fields(
     type_info._total_size = total_size
     if structure_kind:
         core._register_type_metadata(type_info.type_index, structure_kind, total_size)
+    # Again, now that it can be seen whether its objects may be part of a ring.
+    core._set_class_of_index(type_info.type_index, type_info.type_cls, True)
     return registered

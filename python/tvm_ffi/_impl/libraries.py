@@ -141,11 +141,14 @@ def _convert_numpy_dtype_to_ffi_dtype(numpy_dtype: Any) -> Any:
     return _convert("numpy", _numpy_table, numpy_dtype)
 
 
-def prepare_torch() -> None:
-    """Give a torch that is loaded the protocols that its release lacks."""
+def prepare_torch() -> int | None:
+    """Give a torch that is loaded the protocols that it lacks, and faster ones.
+
+    Returns the address of the add-on's exchange API if that is in use now.
+    """
     from .._optional_torch_c_dlpack import _prepare_loaded_torch
 
-    _prepare_loaded_torch()
+    return _prepare_loaded_torch()
 
 
 EXPORTS = ("_convert_numpy_dtype_to_ffi_dtype", "_convert_torch_dtype_to_ffi_dtype")

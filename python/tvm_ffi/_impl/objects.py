@@ -13,7 +13,7 @@ from abc import ABCMeta
 
 TYPE_CHECKING = False  # typing costs a third of the import time, and only checkers need it
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
 # Half initialised at this point: its C types and functions exist.
@@ -42,7 +42,7 @@ class _ObjectSlotsMeta(ABCMeta):
             slots = tuple(slot for slot in slots if slot != "__weakref__")
         namespace["__slots__"] = slots
         cls = super().__new__(mcls, name, bases, namespace, **kwargs)
-        core._use_general_setattr(cls)
+        core._choose_setattr(cls)
         return cls
 
 
@@ -109,15 +109,15 @@ def _restore_python_state(obj: Any, attributes: dict[str, Any], slots: dict[str,
 
 
 def _object_getstate(self: Any) -> dict[str, Any]:
-    """Return the JSON graph of the object and what Python keeps at it, the state of a pickle."""
+    """Return the object and what Python keeps at it, the state of a pickle.
+
+    The object is JSON text; in a pickle it is the object itself, with all that it shares.
+    """
     if self.__chandle__() == 0:
         return {"handle": None}
-    try:
-        text = str(required_function("ffi.ToJSONGraphString")(self, None))
-    except TypeError as error:
-        reason = str(error).replace("`ffi.OpaquePyObject`", "`object` (a Python object)")
-        raise TypeError(f"cannot pickle `{type(self).__name__}` object: {reason}") from None
-    state: dict[str, Any] = {"handle": text}
+    from ..travel import handle_of
+
+    state: dict[str, Any] = {"handle": handle_of(self)}
     attributes, slots = _python_state(self)
     if attributes:
         state["dict"] = attributes
@@ -126,26 +126,81 @@ def _object_getstate(self: Any) -> dict[str, Any]:
     return state
 
 
+def json_graph(obj: Any) -> str:
+    """Return the JSON form of an object."""
+    try:
+        return str(required_function("ffi.ToJSONGraphString")(obj, None))
+    except TypeError as error:
+        reason = str(error).replace("`ffi.OpaquePyObject`", "`object` (a Python object)")
+        raise TypeError(f"cannot pickle `{type(obj).__name__}` object: {reason}") from None
+
+
 def _object_setstate(self: Any, state: Mapping[str, Any]) -> None:
     """Rebuild the object from the state that `__getstate__` gave."""
     if not isinstance(state, dict) or "handle" not in state:
         raise TypeError(
             f"cannot restore {type(self).__name__}: the state is not a dict with the key 'handle'"
         )
-    text = state["handle"]
-    if text is None:
+    handle = state["handle"]
+    if handle is None:
         return
-    if not isinstance(text, str):
-        kind = type(text).__name__
-        raise TypeError(f"cannot restore {type(self).__name__}: 'handle' must be str, not {kind}")
-    self.__init_handle_by_constructor__(required_function("ffi.FromJSONGraphString"), text)
+    if isinstance(handle, str):
+        handle = required_function("ffi.FromJSONGraphString")(_json_text(handle))
+    elif hasattr(handle, "take"):  # of a pickle
+        handle = handle.take(self)
+    if not isinstance(handle, core.CObject):
+        kind = type(handle).__name__
+        raise TypeError(f"cannot restore {type(self).__name__}: 'handle' must not be {kind}")
+    check_class(type(self), handle)
+    if not self.same_as(handle):
+        self.__move_handle_from__(handle)
     _restore_python_state(self, state.get("dict", {}), state.get("slots", {}))
 
 
-def _object_reduce(self: Any) -> tuple[Callable[..., Any], tuple[type], dict[str, Any]]:
+def _json_text(handle: str) -> str:
+    if not handle:
+        json_graph(getattr(handle, "obj", None))  # says why there is no text
+    return str(handle)
+
+
+def type_index_of(obj: Any) -> int:
+    """Return the type of the C++ object, which may be below that of its wrapper's class."""
+    return core.TypeSchema("Any").convert(obj).type_index
+
+
+def check_class(cls: type, obj: Any) -> None:
+    """Raise if instances of a class cannot stand for an object."""
+    expected = getattr(cls, "__tvm_ffi_type_info__", None)
+    index = type_index_of(obj)
+    info = core._type_index_to_type_info(index)
+    if expected is None or info is None:
+        return
+    if expected.type_index != index and expected.type_index not in info.type_ancestors:
+        raise TypeError(
+            f"the class `{cls.__module__}.{cls.__qualname__}` is one of `{expected.type_key}`, and "
+            f"does not fit an object of type `{info.type_key}`"
+        )
+
+
+def _object_reduce(self: Any) -> tuple[Any, ...]:
     if self.__chandle__() == 0:
         required_function("ffi.ToJSONGraphString")(self, None)  # raises: there is no object
-    return (_new_object, (type(self),), self.__getstate__())
+    state = self.__getstate__()
+    if state is None:  # the class has nothing to add
+        return (_new_filled, (type(self), _object_getstate(self)["handle"]))
+    return (_new_object, (type(self),), state)
+
+
+def _object_reduce_ex(self: Any, protocol: Any) -> Any:
+    """Return what a pickle holds: the binary graph, or what the class says about itself."""
+    if self.__chandle__() == 0 or type(self).__reduce__ not in (
+        core.CObject.__reduce__,
+        core.Error.__reduce__,
+    ):
+        return self.__reduce__()
+    from ..travel import reduce
+
+    return reduce(self)
 
 
 def as_copy_of(original: Any, copied: Any, memo: dict[int, Any] | None = None) -> Any:
@@ -171,10 +226,35 @@ def as_copy_of(original: Any, copied: Any, memo: dict[int, Any] | None = None) -
     return copied
 
 
+def mark_generated(method: Any) -> Any:
+    """Mark a method as one of this package: a user's method is respected, another replaces it."""
+    method._is_generated = True
+    return method
+
+
+def is_generated(method: Any) -> bool:
+    """Whether nobody wrote a method but this package."""
+    return getattr(method, "_is_generated", False)
+
+
+def reduces_itself(obj: Any) -> bool:
+    """Whether a user's class says how its instances are reduced: copies respect that."""
+    cls = type(obj)
+    return not is_generated(cls.__reduce__) or cls.__reduce_ex__ is not core.CObject.__reduce_ex__
+
+
+def copy_by_reduce(obj: Any, memo: dict[int, Any] | None = None) -> Any:
+    """Copy as the module `copy` does where there is no ``__copy__``; with `memo`, deeply."""
+    from copy import _reconstruct  # type: ignore[attr-defined]
+
+    reduced = obj.__reduce_ex__(4)
+    return obj if isinstance(reduced, str) else _reconstruct(obj, memo, *reduced)
+
+
 def _shallow_copy_function(obj: Any) -> Any:
-    # Of the object, which may be of a type below that of its wrapper's class.
-    type_index = core.TypeSchema("Any").convert(obj).type_index
-    function = core._get_type_attr(type_index, "__ffi_shallow_copy__")
+    if obj.__chandle__() == 0:
+        core._get_global_func("ffi.DeepCopy", False)(obj)  # raises: there is no object
+    function = core._get_type_attr(type_index_of(obj), "__ffi_shallow_copy__")
     if function is not None:
         function.release_gil = False  # it reads fields that other threads may set
     return function
@@ -182,6 +262,8 @@ def _shallow_copy_function(obj: Any) -> Any:
 
 def _object_copy(self: Any) -> Any:
     """Return a copy that shares what the object refers to."""
+    if reduces_itself(self):
+        return copy_by_reduce(self)
     shallow_copy = _shallow_copy_function(self)
     if shallow_copy is None:
         raise TypeError(
@@ -195,17 +277,25 @@ def _object_deepcopy(self: Any, memo: dict[int, Any] | None = None) -> Any:
     """Return a copy of the object and of everything that it refers to."""
     from .._dunder import deep_copy
 
+    if reduces_itself(self):
+        return copy_by_reduce(self, {} if memo is None else memo)
     if _shallow_copy_function(self) is not None:
-        return as_copy_of(self, deep_copy(self), {} if memo is None else memo)
-    made, arguments, state = self.__reduce__()  # fields may do where there is no copy constructor
-    copied = made(*arguments)
-    copied.__setstate__({"handle": state["handle"]})
+        return as_copy_of(self, deep_copy(self, memo), {} if memo is None else memo)
+    # Fields may do where there is no copy constructor.
+    copied = _new_filled(type(self), json_graph(self))
     return as_copy_of(self, copied, {} if memo is None else memo)
 
 
 def _new_object(cls: type) -> Any:
     """Make an empty instance of `cls`, to be filled by ``__setstate__``."""
     return cls.__new__(cls)  # type: ignore[call-overload]
+
+
+def _new_filled(cls: type, handle: Any) -> Any:
+    """Make an instance of `cls` from what ``__getstate__`` gives for its object."""
+    made = _new_object(cls)
+    _object_setstate(made, {"handle": handle})
+    return made
 
 
 def object_repr(obj: Any) -> str:
@@ -263,6 +353,7 @@ def install() -> None:
     core._CLASS_OBJECT = Object
     core.CObject.__getstate__ = _object_getstate
     core.CObject.__setstate__ = _object_setstate
-    core.CObject.__reduce__ = _object_reduce
-    Object.__copy__ = _object_copy  # type: ignore[attr-defined]
-    Object.__deepcopy__ = _object_deepcopy  # type: ignore[attr-defined]
+    core.CObject.__reduce__ = mark_generated(_object_reduce)
+    core.CObject.__reduce_ex__ = _object_reduce_ex
+    Object.__copy__ = mark_generated(_object_copy)  # type: ignore[attr-defined]
+    Object.__deepcopy__ = mark_generated(_object_deepcopy)  # type: ignore[attr-defined]

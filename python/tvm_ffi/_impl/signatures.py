@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 core: Any = sys.modules["tvm_ffi.core"]
 
 
-def _origin(function: Any) -> tuple[str, str, str] | None:
+def _origin(function: Any) -> tuple[str, ...] | None:
     """Return name, doc and metadata of a function, if anybody said what it is."""
     origin = function._origin
     if not isinstance(origin, str):
@@ -99,7 +99,7 @@ def _signature(described: Any) -> Signature:
         if is_method:
             parameters.insert(0, Parameter("self", Parameter.POSITIONAL_ONLY))
     elif is_method and parameters:
-        parameters[0] = parameters[0].replace(name="self", annotation=Parameter.empty)
+        parameters[0] = Parameter("self", Parameter.POSITIONAL_ONLY)
         if function._parameters is None:
             parameters[1:] = [p.replace(name=f"arg{i}") for i, p in enumerate(parameters[1:])]
     result = _types(function)[1]
@@ -136,7 +136,10 @@ def _repr(function: Any) -> str:
         if inner is None:
             return core.object_repr(function)
         return f"<ffi.Function of {inner!r}>"
-    return f"<ffi.Function '{origin if isinstance(origin, str) else origin[0]}'>"
+    if isinstance(origin, str):
+        return f"<ffi.Function '{origin}'>"
+    name, file = origin[0], "".join(origin[3:])
+    return f"<ffi.Function '{name}' from '{file}'>" if file else f"<ffi.Function '{name}'>"
 
 
 _ATTRIBUTES = {

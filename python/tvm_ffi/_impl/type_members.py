@@ -258,7 +258,10 @@ class TypeField(_Described):
 
 
 class TypeMethod(_Described):
-    """One reflected method of a type; `func` takes the object first unless `is_static`."""
+    """One reflected method of a type; `func` takes the object first unless `is_static`.
+
+    A static method with ``"class_method": true`` in its metadata takes the class first.
+    """
 
     def __init__(
         self, name: str, doc: str | None, func: Any, metadata: dict[str, Any], is_static: bool
@@ -289,7 +292,13 @@ class TypeMethod(_Described):
         function.__qualname__ = f"{cls.__qualname__}.{self.name}"
         if self.doc:
             function.__doc__ = self.doc
-        return staticmethod(function)
+        return classmethod(function) if self._takes_class() else staticmethod(function)
+
+    def _takes_class(self) -> bool:
+        text = self._metadata
+        if isinstance(text, str) and "class_method" not in text:
+            return False  # without parsing it
+        return self.metadata.get("class_method") is True
 
 
 def _member_method_wrapper(function: Any) -> Callable[..., Any]:

@@ -108,6 +108,17 @@ def _rollback_py_class(type_info: TypeInfo) -> None:
         core._set_class_of_index(type_info.type_index, None, type_info.fields is None)
 
 
+def _forget_class(type_cls: type, before: TypeInfo | None) -> None:
+    """Undo the registration of a class; `before` is what Python knew about the type."""
+    info = cls_to_info[type_cls]
+    if before is not None:
+        _restore_info(before, type_cls)
+    else:
+        _rollback_py_class(info)
+    if "__tvm_ffi_type_info__" in type_cls.__dict__:
+        del type_cls.__tvm_ffi_type_info__  # type: ignore[attr-defined]
+
+
 def _lookup_type_attr(type_index: int, attr_key: str, ancestor: bool = False) -> Any:
     """Return the type attribute, of the type itself or (`ancestor`) of the nearest ancestor."""
     value = core._get_type_attr(type_index, attr_key)
@@ -122,6 +133,7 @@ def _lookup_type_attr(type_index: int, attr_key: str, ancestor: bool = False) ->
 
 
 EXPORTS = (
+    "_forget_class",
     "_is_python_defined",
     "_lookup_type_attr",
     "_register_object_by_index",

@@ -148,6 +148,23 @@ def _run(step: Step, directory: Path) -> tuple[str, subprocess.CompletedProcess[
     return line, done
 
 
+def _hidden_names(step: Step, headers: list[Path]) -> list[Path]:
+    """Return the files that do not exist, but would be read instead of a header if they did.
+
+    A header that was found in a folder of the search path would be hidden by one of the same name
+    in a folder before it.
+    """
+    folders = [path.parent for path in step.inputs]
+    folders += [Path(word[2:]) for word in step.command if word.startswith("-I") and word != "-I"]
+    hidden = []
+    for header in headers:
+        for index, folder in enumerate(folders):
+            if header.is_relative_to(folder):
+                name = header.relative_to(folder)
+                hidden += [earlier / name for earlier in folders[:index]]
+    return [path for path in dict.fromkeys(hidden) if not path.exists()]
+
+
 def _entry(step: Step, directory: Path, before: dict[str, Any]) -> dict[str, Any]:
     names: list[Path] = []
     if step.depfile is not None:
@@ -158,6 +175,7 @@ def _entry(step: Step, directory: Path, before: dict[str, Any]) -> dict[str, Any
         names += [directory / name for name in _names_in_depfile(text)]
         names = [path for path in names if path.parent != step.hints.directory]
         names += step.hints.inputs
+        names += _hidden_names(step, names)
     # A source that changes while the compiler runs differs from `before` and is compiled again.
     marks = {**{str(path): mark(path) for path in names}, **before}
     return {"command": step.command, "inputs": marks, "output": mark(step.output)}
@@ -205,7 +223,13 @@ def run_steps(directory: Path, waves: list[list[Step]]) -> None:
                 temporary.unlink(missing_ok=True)
                 program = Path(step.command[0]).name
                 raise failure(program, done.returncode, done.stdout, done.stderr, line)
-            temporary.replace(step.output)
+            try:
+                temporary.replace(step.output)
+            except FileNotFoundError:
+                raise BuildError(
+                    f"{Path(step.command[0]).name} succeeded but did not write {step.output.name}; "
+                    f"is it a compiler?\ncommand:\n{line}"
+                ) from None
             record[step.output.name] = _entry(step, directory, marks)
         replace_text(directory / _RECORD, json.dumps(record))
 

@@ -49,7 +49,11 @@ def found(tool: str, kind: str) -> str:
 
 
 def _from_environment(variable: str, default: str, kind: str) -> list[str]:
-    words = shlex.split(os.environ.get(variable) or default) or [default]
+    text = os.environ.get(variable) or default
+    try:
+        words = shlex.split(text) or [default]
+    except ValueError as error:
+        raise ValueError(f"{variable}={text!r} cannot be split into words: {error}") from None
     return [found(words[0], kind), *words[1:]]
 
 

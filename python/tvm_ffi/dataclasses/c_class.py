@@ -19,7 +19,12 @@ from typing import Any
 
 from .. import core
 from .._dunder import _install_dataclass_dunders
-from ..registry import _add_class_attrs, _register_class, _warn_missing_field_annotations
+from ..registry import (
+    _add_class_attrs,
+    _check_is_class,
+    _register_class,
+    _warn_missing_field_annotations,
+)
 from .field import Field, _keep_value, dataclass_transform, field
 
 __all__ = ["Field", "c_class", "field"]
@@ -81,13 +86,23 @@ def c_class(
     """
 
     def decorate(cls: Any) -> Any:
+        _check_is_class(cls, f"c_class({type_key!r})")
         for name, value in list(vars(cls).items()):
             if isinstance(value, Field):
                 delattr(cls, name)
         shadowed = set(vars(cls))
+        before = _info_of_key(type_key)
         cls = _register_class(cls, type_key, init=False)
+        try:
+            complete(cls, shadowed)
+        except BaseException:
+            core._forget_class(cls, before)
+            raise
+        return cls
+
+    def complete(cls: Any, shadowed: set[str]) -> None:
         info = cls.__tvm_ffi_type_info__
-        _warn_missing_field_annotations(cls, info, stacklevel=2)
+        _warn_missing_field_annotations(cls, info, stacklevel=4)
         _attach_field_objects(cls, info, frozen=frozen)
         if frozen:
             for type_field in info.fields:
@@ -104,9 +119,13 @@ def c_class(
             match_args=match_args,
         )
         cls.__ffi_is_dataclass__ = True
-        return cls
 
     return decorate
+
+
+def _info_of_key(type_key: str) -> core.TypeInfo | None:
+    type_index = core._object_type_key_to_index(type_key)
+    return None if type_index is None else core._type_index_to_type_info(type_index)
 
 
 def _attach_field_objects(cls: Any, type_info: core.TypeInfo, *, frozen: bool = False) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .. import core
+from .._impl.objects import mark_generated
 from ..container import Dict, List
 from ..core import MISSING, Object
 from ._resolve_fields import is_class_var
@@ -293,11 +294,7 @@ def _register_class(cls: Any, type_key: str, options: dict[str, Any]) -> Any:
 
 
 def _unregister_class(cls: Any, previous: Any) -> None:
-    info = cls.__tvm_ffi_type_info__
-    if previous is not None and previous.type_cls is not None:
-        core._restore_info(previous, cls)
-    else:
-        core._rollback_py_class(info)
+    core._forget_class(cls, previous)
 
 
 # ---- the classes --------------------------------------------------------------------------------
@@ -425,6 +422,7 @@ class Enum(Object, metaclass=_EnumMeta):
     def __str__(self) -> str:
         return repr(self)
 
+    @mark_generated
     def __reduce__(self) -> Any:
         index = self._int_index if self._payload is int else str(self._str_index)
         return (_restore_member, (type(self), index))

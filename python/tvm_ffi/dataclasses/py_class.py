@@ -23,7 +23,7 @@ from typing import Any
 from .. import core
 from .._dunder import _chain_fields, _install_dataclass_dunders
 from ..core import MISSING, TypeSchema
-from ..registry import _add_class_attrs
+from ..registry import _add_class_attrs, _check_is_class
 from . import _resolve_fields as _resolve
 from .c_class import _HOOK_NAMES
 from .field import Field, _keep_value, dataclass_transform, field
@@ -145,6 +145,7 @@ def py_class(
         raise TypeError(f"py_class: expected str or type, got {type(cls_or_type_key)}")
 
     def decorate(cls: Any) -> Any:
+        _check_is_class(cls, f"py_class({type_key!r})")
         key = type_key if type_key is not None else f"{cls.__module__}.{cls.__qualname__}"
         with _lock:
             _define(cls, key, arguments)
@@ -310,7 +311,7 @@ def _run_field_hooks(cls: type, info: core.TypeInfo, fields: list[Field]) -> Non
                 hook(info, fields)
     for own in fields:
         if own.extra_kwargs:
-            options = ", ".join(own.extra_kwargs)
+            options = ", ".join(sorted(own.extra_kwargs))
             raise TypeError(f"{cls.__name__}.{own.name}: unrecognized field options: {options}")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import consts as C
-from .file_utils import CodeBlock, FileInfo, collect_files, read_files, syntax_for
+from .file_utils import CodeBlock, FileInfo, blocks_of, collect_files, read_files, syntax_for
 from .generator import Generator, generator_names, get_generator
 from .layout import classify, write_coverage_report
 from .lib_state import (
@@ -69,6 +69,11 @@ def __main__() -> int:
 
 def _run(opt: Options) -> int:
     generator = get_generator(opt.target)
+    if opt.init is not None and opt.files and not opt.dry_run:
+        # New files may need a new folder.
+        target = Path(opt.files[0])
+        if target.suffix.lower() not in generator.source_exts:
+            target.mkdir(parents=True, exist_ok=True)
     files, failures = read_files([Path(file) for file in opt.files], generator.source_exts)
     global_funcs = collect_global_funcs() if opt.files else {}
     ty_map = generator.default_ty_map()
@@ -85,13 +90,13 @@ def _run(opt: Options) -> int:
 
     generated: set[str] = set()
     init_path = None
-    if opt.init is not None and opt.files and not opt.dry_run:
+    if opt.init is not None and opt.files and Path(opt.files[0]).exists() and not opt.dry_run:
         init_path = Path(opt.files[0]).resolve()
         init_path = init_path.parent if init_path.is_file() else init_path
         generated = _stage_2(files, ty_map, opt.init, init_path, global_funcs, generator)
 
     before = {file.path: generator.check_view(file.code_blocks) for file in files}
-    failures += _roll_out_prefixes(files, generator)
+    failures += _roll_out_prefixes(files, generator, ty_map)
     declared: dict[str, Path] = {}
     for file in files:
         for block in file.code_blocks:
@@ -210,7 +215,9 @@ def _append(file: FileInfo, text: str) -> None:
     file.reload()
 
 
-def _roll_out_prefixes(files: list[FileInfo], generator: Generator) -> int:
+def _roll_out_prefixes(
+    files: list[FileInfo], generator: Generator, ty_map: dict[str, str] | None = None
+) -> int:
     """Add and remove ``object`` blocks in files that ask for all types of a prefix.
 
     Returns how many files failed.
@@ -248,7 +255,15 @@ def _roll_out_prefixes(files: list[FileInfo], generator: Generator) -> int:
         }
         known |= _directives([file], "skip")
         keys = [k for k in types[prefix] if k not in known and not generator.is_builtin(k)]
-        _insert_blocks(file, asked[0], [str(i.type_key) for i in toposort_objects(keys)])
+        infos = toposort_objects(keys)
+        classes = getattr(generator, "generate_classes", None)
+        if classes is None:
+            _insert_blocks(file, asked[0], [str(info.type_key) for info in infos])
+            continue
+        # The blocks of this language are parts of classes, which come last in the file.
+        _insert_blocks(file, asked[0], [])
+        text = classes(file.code_blocks, ty_map or {}, infos)
+        file.code_blocks += blocks_of(text.splitlines(), file.syntax)
     return failures
 
 
@@ -284,6 +299,8 @@ def _insert_blocks(file: FileInfo, directive: CodeBlock, keys: list[str]) -> Non
     if not any(block.kind == "import-section" for block in blocks):
         at = next(i for i, block in enumerate(blocks) if block is directive) + 1
         blocks[at:at] = empty("import-section", "", "import-section")
+    if not keys:
+        return
     at = 1 + max(i for i, block in enumerate(blocks) if block.kind in ("object", "import-section"))
     blocks[at:at] = [block for key in keys for block in empty("object", key, f"object/{key}")]
 

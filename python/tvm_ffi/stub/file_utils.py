@@ -61,7 +61,8 @@ class CodeBlock:
         return CodeBlock("directive", (name, payload.strip()), lineno, lineno, [])
 
 
-def _blocks_of(lines: Iterable[str], syntax: C.MarkerSyntax) -> Iterator[CodeBlock]:
+def blocks_of(lines: Iterable[str], syntax: C.MarkerSyntax) -> Iterator[CodeBlock]:
+    """Yield the regions, the directives and the lines in between."""
     inside: CodeBlock | None = None
     for lineno, line in enumerate(lines, 1):
         text = line.strip()
@@ -122,7 +123,7 @@ class FileInfo:
             return None
         if not markers and not include_empty:
             return None
-        return FileInfo(path, tuple(lines), list(_blocks_of(lines, syntax)), syntax, newline)
+        return FileInfo(path, tuple(lines), list(blocks_of(lines, syntax)), syntax, newline)
 
     def update(self, verbose: bool, dry_run: bool) -> bool:
         """Write the blocks back if they differ from the lines; returns whether they do."""
@@ -176,7 +177,7 @@ def collect_files(paths: Iterable[Path], source_exts: Collection[str]) -> list[F
 
 
 def read_files(paths: Iterable[Path], source_exts: Collection[str]) -> tuple[list[FileInfo], int]:
-    """Do as `collect_files`, and count the files that were left out."""
+    """Do as `collect_files`, and count the files that are missing or were left out."""
     failures = 0
     found: list[Path] = []
     for path in map(Path, paths):
@@ -187,7 +188,8 @@ def read_files(paths: Iterable[Path], source_exts: Collection[str]) -> tuple[lis
         elif path.is_file():
             found.append(path)
         else:
-            print(f"{C.TERM_YELLOW}[Skipped] no such file: {path}{C.TERM_RESET}")
+            print(f"{C.TERM_RED}[Error] no such file or folder: {path}{C.TERM_RESET}")
+            failures += 1
     infos: dict[Path, FileInfo] = {}
     for path in found:
         try:

@@ -8,13 +8,13 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable
 
-from .. import _ffi_api
+from .. import _ffi_api, core
 from ..core import (
     TypeSchema,
     _lookup_or_register_type_info_from_type_key,
     _object_type_key_to_index,
 )
-from ..registry import get_global_func_metadata, list_global_func_names
+from ..registry import get_global_func, get_global_func_metadata, list_global_func_names
 from . import consts as C
 from .utils import FuncInfo, NamedTypeSchema, ObjectInfo
 
@@ -31,7 +31,7 @@ __all__ = [
     "toposort_objects",
 ]
 
-_FIRST_OBJECT = 64  # types with smaller indices are values
+_FIRST_OBJECT: int = core._abi.kTVMFFIStaticObjectBegin  # types with smaller indices are values
 
 
 @functools.cache
@@ -54,7 +54,9 @@ def collect_global_funcs() -> dict[str, list[FuncInfo]]:
             text = f"[Skipped] Function has no type schema: {name}"
             print(f"{C.TERM_YELLOW}{text}{C.TERM_RESET}")
             continue
-        found[prefix].append(FuncInfo.from_schema(name, TypeSchema._from_maybe_json(schema)))
+        function = get_global_func(name, allow_missing=True)
+        info = FuncInfo.from_schema(name, TypeSchema._from_maybe_json(schema), function=function)
+        found[prefix].append(info)
     return dict(found)
 
 

@@ -122,11 +122,17 @@ class FuncInfo:
 
     schema: NamedTypeSchema
     is_member: bool
+    names: tuple[str, ...] | None = None  # of the parameters, if the registration gives them
+    defaults: int = 0  # how many of the last ones have a default
 
     @staticmethod
-    def from_schema(name: str, schema: TypeSchema, *, is_member: bool = False) -> FuncInfo:
-        """Return the function of this name and type."""
-        return FuncInfo(NamedTypeSchema(name, schema), is_member)
+    def from_schema(
+        name: str, schema: TypeSchema, *, is_member: bool = False, function: Any = None
+    ) -> FuncInfo:
+        """Return the function of this name and type; `function` knows names of parameters."""
+        names, values = getattr(function, "_parameters", None) or (None, ())
+        defaults = sum(value is not MISSING for value in values)
+        return FuncInfo(NamedTypeSchema(name, schema), is_member, names, defaults)
 
 
 @dataclass
@@ -169,6 +175,7 @@ class ObjectInfo:
                 method.name,
                 TypeSchema._from_maybe_json(method.metadata["type_schema"]),
                 is_member=not method.is_static,
+                function=method.func,
             )
             for method in type_info.methods or ()
             if "type_schema" in (method.metadata or {})

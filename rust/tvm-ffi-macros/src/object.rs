@@ -10,7 +10,6 @@ use syn::{Attribute, Error, Expr, Ident, LitStr, Path, Result, Type};
 pub struct ObjectType {
     pub krate: Path,
     pub name: Ident,
-    pub generics: syn::Generics,
     pub type_key: Expr,
     pub type_index: Option<Expr>,
     pub register: bool,
@@ -124,11 +123,16 @@ pub fn derive(input: syn::DeriveInput) -> Result<TokenStream> {
             "the parent field cannot be #[reflect]; the parent registers its own fields",
         ));
     }
+    if !input.generics.params.is_empty() {
+        return Err(Error::new_spanned(
+            &input.generics,
+            "an object type cannot be generic: all its instances would share one type key",
+        ));
+    }
     let mut type_key = None;
     let mut object = ObjectType {
         krate: default_crate(),
         name: input.ident.clone(),
-        generics: input.generics.clone(),
         type_key: syn::parse_quote!(""),
         type_index: None,
         register: false,
@@ -205,8 +209,6 @@ pub fn emit(object: &ObjectType) -> Result<TokenStream> {
         ));
     }
     let (base_name, base_type) = &object.base;
-    let (impl_generics, type_generics, where_clause) = object.generics.split_for_impl();
-
     let type_index = if let Some(index) = &object.type_index {
         quote! { (#index) as i32 }
     } else if object.register {
@@ -237,7 +239,7 @@ pub fn emit(object: &ObjectType) -> Result<TokenStream> {
     let shallow_copy = reflects.then(|| {
         let others = object.fields.iter().map(|field| &field.name);
         quote! {
-            impl #impl_generics #krate::reflection::ShallowCopy for #name #type_generics #where_clause {
+            impl #krate::reflection::ShallowCopy for #name {
                 fn shallow_copy(&self) -> Self {
                     Self {
                         #base_name: #krate::reflection::ShallowCopy::shallow_copy(&self.#base_name),
@@ -248,11 +250,17 @@ pub fn emit(object: &ObjectType) -> Result<TokenStream> {
         }
     });
     Ok(quote! {
-        const _: () = ::core::assert!(
-            !<#base_type as #krate::object::ObjectCore>::TYPE_FINAL,
-            "an object type cannot derive from a final parent"
-        );
-        unsafe impl #impl_generics #krate::object::ObjectCore for #name #type_generics #where_clause {
+        const _: () = {
+            ::core::assert!(
+                !<#base_type as #krate::object::ObjectCore>::TYPE_FINAL,
+                "an object type cannot derive from a final parent"
+            );
+            ::core::assert!(
+                ::core::mem::offset_of!(#name, #base_name) == 0,
+                "the parent must come first in memory: add #[repr(C)]"
+            );
+        };
+        unsafe impl #krate::object::ObjectCore for #name {
             const TYPE_KEY: &'static str = #type_key;
             const TYPE_DEPTH: i32 = <#base_type as #krate::object::ObjectCore>::TYPE_DEPTH + 1;
             const TYPE_FINAL: bool = #is_final;

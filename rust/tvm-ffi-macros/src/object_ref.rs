@@ -9,13 +9,22 @@ pub fn derive(input: syn::DeriveInput) -> Result<TokenStream> {
     const EXPECTED: &str = "First field must be `<name>: ObjectArc<T>`";
     let error = || Error::new(input.ident.span(), EXPECTED);
     let syn::Data::Struct(data) = &input.data else { return Err(error()) };
-    let first = data.fields.iter().next().ok_or_else(error)?;
+    let mut fields = data.fields.iter();
+    let first = fields.next().ok_or_else(error)?;
     let field = first.ident.clone().ok_or_else(error)?;
+    let markers: Vec<_> = fields.filter_map(|field| field.ident.clone()).collect();
     let ty = &first.ty;
-    Ok(emit(&default_crate(), &input.ident, &field, &quote! { #ty }))
+    Ok(emit(&default_crate(), &input.ident, &field, &quote! { #ty }, &markers))
 }
 
-pub fn emit(krate: &Path, name: &Ident, field: &Ident, arc: &TokenStream) -> TokenStream {
+/// `markers`: the other fields, which have no size.
+pub fn emit(
+    krate: &Path,
+    name: &Ident,
+    field: &Ident,
+    arc: &TokenStream,
+    markers: &[Ident],
+) -> TokenStream {
     let object = quote! { <Self as #krate::object::ObjectRefCore>::ContainerType };
     let core = quote! { <#object as #krate::object::ObjectCore> };
     let any = quote! { #krate::tvm_ffi_sys::TVMFFIAny };
@@ -28,6 +37,10 @@ pub fn emit(krate: &Path, name: &Ident, field: &Ident, arc: &TokenStream) -> Tok
         }
     });
     quote! {
+        const _: () = ::core::assert!(
+            ::core::mem::size_of::<#name>() == ::core::mem::size_of::<#arc>(),
+            "a handle is one ObjectArc and nothing else"
+        );
         unsafe impl #krate::object::ObjectRefCore for #name {
             type ContainerType = <#arc as ::core::ops::Deref>::Target;
             #[inline]
@@ -40,7 +53,7 @@ pub fn emit(krate: &Path, name: &Ident, field: &Ident, arc: &TokenStream) -> Tok
             }
             #[inline]
             unsafe fn from_data(data: #arc) -> Self {
-                Self { #field: data }
+                Self { #field: data, #(#markers: ::core::default::Default::default(),)* }
             }
         }
         impl ::core::convert::From<&#name> for #name {

@@ -133,7 +133,6 @@ pub fn rs_class(args: TokenStream, input: TokenStream) -> Result<TokenStream> {
     let object = ObjectType {
         krate: args.krate.unwrap_or_else(default_crate),
         name: item.ident.clone(),
-        generics: syn::Generics::default(),
         type_key: args.type_key.expect("parsed first"),
         type_index: None,
         register: true,
@@ -217,7 +216,7 @@ pub fn def_object_ref(definition: RefDefinition) -> Result<TokenStream> {
     });
     let field = Ident::new("base", name.span());
     let arc = quote! { #krate::object::ObjectArc<#object> };
-    let implementation = object_ref::emit(&krate, &name, &field, &arc);
+    let implementation = object_ref::emit(&krate, &name, &field, &arc, &[]);
     Ok(quote! {
         #doc
         #[repr(C)]

@@ -195,13 +195,17 @@ impl TVMFFIByteArray {
         Self { data, size }
     }
 
-    /// The bytes as text; they must be UTF-8. Empty for a null pointer.
+    /// The bytes as text, up to the first that is not UTF-8. Empty for a null pointer.
     pub fn as_str(&self) -> &str {
         if self.data.is_null() {
             return "";
         }
-        // SAFETY: the producer of the record promises `size` bytes of UTF-8.
-        unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(self.data, self.size)) }
+        // SAFETY: the producer of the record promises `size` bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(self.data, self.size) };
+        std::str::from_utf8(bytes).unwrap_or_else(|error| {
+            // SAFETY: what comes before has been found to be UTF-8.
+            unsafe { std::str::from_utf8_unchecked(&bytes[..error.valid_up_to()]) }
+        })
     }
 
     /// The bytes of a string.

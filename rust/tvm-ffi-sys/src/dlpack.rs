@@ -25,6 +25,26 @@ pub enum DLDeviceType {
     kDLTrn = 18,
 }
 
+impl DLDeviceType {
+    /// The kind of a number that other code has written. None where it is not one of these: DLPack may get
+    /// more of them.
+    ///
+    /// ```
+    /// use tvm_ffi_sys::DLDeviceType;
+    /// assert_eq!(DLDeviceType::from_raw(2), Some(DLDeviceType::kDLCUDA));
+    /// assert_eq!(DLDeviceType::from_raw(5), None);
+    /// ```
+    pub const fn from_raw(kind: u32) -> Option<Self> {
+        match kind {
+            1..=4 | 7..=18 => {
+                // SAFETY: these are the variants.
+                Some(unsafe { std::mem::transmute::<u32, Self>(kind) })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Kind of a number.
 #[repr(u8)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]

@@ -50,6 +50,10 @@ fn strong_count(data: &TVMFFIAny) -> Option<usize> {
 
 impl<'a> AnyView<'a> {
     /// None.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::AnyView::new().type_index(), 0);
+    /// ```
     pub fn new() -> Self {
         Self { data: TVMFFIAny::new(), _phantom: PhantomData }
     }
@@ -67,11 +71,19 @@ impl<'a> AnyView<'a> {
     }
 
     /// What the value is.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::AnyView::from(&1i64).type_index(), tvm_ffi::TypeIndex::kTVMFFIInt as i32);
+    /// ```
     pub fn type_index(&self) -> i32 {
         self.data.type_index
     }
 
     /// The value, if it is a `T` without a conversion.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::AnyView::from(&1i64).try_as::<f64>(), None);
+    /// ```
     pub fn try_as<T: AnyCompatible>(&self) -> Option<T> {
         // SAFETY: the view is valid, and copied only after the check.
         unsafe {
@@ -80,6 +92,11 @@ impl<'a> AnyView<'a> {
     }
 
     /// Number of strong references to the object, None if the value is not an object.
+    ///
+    /// ```
+    /// let shape = tvm_ffi::Shape::new();
+    /// assert_eq!(tvm_ffi::AnyView::from(&shape).debug_strong_count(), Some(1));
+    /// ```
     pub fn debug_strong_count(&self) -> Option<usize> {
         strong_count(&self.data)
     }
@@ -119,11 +136,19 @@ impl<'a> From<&AnyView<'a>> for AnyView<'a> {
 
 impl Any {
     /// None.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::Any::new().type_index(), 0);
+    /// ```
     pub fn new() -> Self {
         Self { data: TVMFFIAny::new() }
     }
 
     /// What the value is.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::Any::from(1.5f64).type_index(), tvm_ffi::TypeIndex::kTVMFFIFloat as i32);
+    /// ```
     pub fn type_index(&self) -> i32 {
         self.data.type_index
     }
@@ -145,7 +170,7 @@ impl Any {
         } else if is_borrowed_kind(index) {
             let mut out = TVMFFIAny::new();
             if TVMFFIAnyViewToOwnedAny(view, &mut out) != 0 {
-                panic!("cannot own a value of a view: {}", Error::from_raised());
+                panic!("cannot own a value of a view: {}", Error::of_failed_call(-1));
             }
             return Self { data: out };
         }
@@ -153,16 +178,31 @@ impl Any {
     }
 
     /// The value, if it is a `T` without a conversion.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::Any::from(true).try_as::<bool>(), Some(true));
+    /// ```
     pub fn try_as<T: AnyCompatible>(&self) -> Option<T> {
         AnyView::from(self).try_as()
     }
 
     /// Number of strong references to the object, None if the value is not an object.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::Any::from(1i64).debug_strong_count(), None);
+    /// ```
     pub fn debug_strong_count(&self) -> Option<usize> {
         strong_count(&self.data)
     }
 
     /// The cell, to be written by C code.
+    ///
+    /// ```
+    /// let mut any = tvm_ffi::Any::new();
+    /// // SAFETY: a number owns nothing.
+    /// unsafe { (*any.as_data_ptr()).type_index = 1 };
+    /// assert_eq!(any.try_as::<i64>(), Some(0));
+    /// ```
     ///
     /// # Safety
     /// What is written must be an owned value; what was there is not released.
@@ -172,6 +212,13 @@ impl Any {
 
     /// The cell with its reference.
     ///
+    /// ```
+    /// use tvm_ffi::{Any, Shape};
+    /// // SAFETY: the reference is taken back.
+    /// let back = unsafe { Any::from_raw_ffi_any(Any::into_raw_ffi_any(Any::from(Shape::new()))) };
+    /// assert_eq!(back.debug_strong_count(), Some(1));
+    /// ```
+    ///
     /// # Safety
     /// Somebody must give the reference back.
     #[inline]
@@ -180,6 +227,12 @@ impl Any {
     }
 
     /// Takes over a cell.
+    ///
+    /// ```
+    /// // SAFETY: None owns nothing.
+    /// let any = unsafe { tvm_ffi::Any::from_raw_ffi_any(tvm_ffi::TVMFFIAny::new()) };
+    /// assert!(any.try_as::<()>().is_some());
+    /// ```
     ///
     /// # Safety
     /// `data` is an owned value that nobody else releases.
@@ -257,16 +310,32 @@ impl std::fmt::Debug for AnyView<'_> {
 }
 
 /// Carries a value out of a generic `TryFrom`, which cannot be written for `T` itself.
+///
+/// ```
+/// use tvm_ffi::{any::TryFromTemp, Any};
+/// let carried = TryFromTemp::<i64>::try_from(Any::from(3i64)).unwrap();
+/// assert_eq!(TryFromTemp::into_value(carried), 3);
+/// ```
 pub struct TryFromTemp<T> {
     value: T,
 }
 
 impl<T> TryFromTemp<T> {
     /// Wraps a value.
+    ///
+    /// ```
+    /// use tvm_ffi::any::TryFromTemp;
+    /// assert_eq!(TryFromTemp::into_value(TryFromTemp::new(3)), 3);
+    /// ```
     pub fn new(value: T) -> Self {
         Self { value }
     }
     /// The value.
+    ///
+    /// ```
+    /// use tvm_ffi::any::TryFromTemp;
+    /// assert_eq!(TryFromTemp::into_value(TryFromTemp::new("x")), "x");
+    /// ```
     pub fn into_value(this: Self) -> T {
         this.value
     }
@@ -306,16 +375,16 @@ impl<T: AnyCompatible> TryFrom<Any> for TryFromTemp<T> {
     type Error = Error;
     #[inline]
     fn try_from(any: Any) -> Result<Self> {
-        let mut any = any;
-        // SAFETY: moved out only after the check; the cell is then left to the new owner.
+        // SAFETY: moved out only after the check; the reference then belongs to the value.
         unsafe {
             if T::check_any_strict(&any.data) {
-                let value = T::move_from_any_after_check(&mut any.data);
-                any.data = TVMFFIAny::new();
-                return Ok(Self::new(value));
+                let mut any = std::mem::ManuallyDrop::new(any);
+                return Ok(Self::new(T::move_from_any_after_check(&mut any.data)));
             }
+            T::try_cast_from_any_view(&any.data)
+                .map(Self::new)
+                .map_err(|()| mismatch::<T>("", &any.data))
         }
-        convert_view(&any.data).map(Self::new)
     }
 }
 

@@ -241,6 +241,11 @@ fn normal(mut words: &[i64]) -> &[i64] {
 
 impl BigInt {
     /// Zero.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert!(BigInt::new().is_zero());
+    /// ```
     pub fn new() -> Self {
         Self::from(0i64)
     }
@@ -289,11 +294,21 @@ impl BigInt {
     }
 
     /// The integer of words in two's complement, least significant first.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from_words(&[0, 1]), BigInt::from(1i128 << 64));
+    /// ```
     pub fn from_words(words: &[i64]) -> Self {
         Self::try_from_words(words).unwrap_or_else(|error| panic!("{}", error.message()))
     }
 
     /// The words in two's complement, least significant first; none only repeats the sign.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from(1i128 << 64).words(), [0, 1]);
+    /// ```
     pub fn words(&self) -> &[i64] {
         // SAFETY: the index says which of the two it is; the object outlives self.
         unsafe {
@@ -307,11 +322,21 @@ impl BigInt {
     }
 
     /// Whether the integer is below zero.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert!(BigInt::from(-1).is_negative());
+    /// ```
     pub fn is_negative(&self) -> bool {
         self.words().last().is_some_and(|word| *word < 0)
     }
 
     /// Whether the integer is zero.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert!(!BigInt::from(-1).is_zero());
+    /// ```
     pub fn is_zero(&self) -> bool {
         self.words() == [0]
     }
@@ -346,16 +371,31 @@ impl BigInt {
     }
 
     /// As an `i64`, if it fits.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from(u64::MAX).to_i64(), None);
+    /// ```
     pub fn to_i64(&self) -> Option<i64> {
         self.is_inline().then(|| self.words()[0])
     }
 
     /// As a `u64`, if it fits.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from(u64::MAX).to_u64(), Some(u64::MAX));
+    /// ```
     pub fn to_u64(&self) -> Option<u64> {
         self.to_i128().and_then(|value| value.try_into().ok())
     }
 
     /// As an `i128`, if it fits.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from(i128::MIN).to_i128(), Some(i128::MIN));
+    /// ```
     pub fn to_i128(&self) -> Option<i128> {
         match self.words() {
             [low] => Some(*low as i128),
@@ -365,6 +405,11 @@ impl BigInt {
     }
 
     /// As a `u128`, if it fits.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from(-1).to_u128(), None);
+    /// ```
     pub fn to_u128(&self) -> Option<u128> {
         match self.words() {
             [low, high, 0] => Some(((*high as u64) as u128) << 64 | (*low as u64) as u128),
@@ -373,6 +418,11 @@ impl BigInt {
     }
 
     /// The nearest `f64`, to even if two are as near.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from(1i128 << 64).to_f64().unwrap(), 18446744073709551616.0);
+    /// ```
     pub fn to_f64(&self) -> Result<f64> {
         if let Some(value) = self.to_i64() {
             return Ok(value as f64);
@@ -399,6 +449,12 @@ impl BigInt {
     }
 
     /// Quotient and remainder, rounded towards zero.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// let (quotient, rest) = BigInt::from(-7).div_rem(&BigInt::from(2)).unwrap();
+    /// assert_eq!((quotient, rest), (BigInt::from(-3), BigInt::from(-1)));
+    /// ```
     pub fn div_rem(&self, other: &BigInt) -> Result<(BigInt, BigInt)> {
         if other.is_zero() {
             return Err(Error::new(ZERO_DIVISION_ERROR, "Division by zero", ""));
@@ -417,11 +473,21 @@ impl BigInt {
     }
 
     /// Quotient, rounded towards zero.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert!(BigInt::from(1).try_div(&BigInt::new()).is_err());
+    /// ```
     pub fn try_div(&self, other: &BigInt) -> Result<BigInt> {
         Ok(self.div_rem(other)?.0)
     }
 
     /// Remainder with the sign of `self`.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from(-7).try_rem(&BigInt::from(2)).unwrap(), BigInt::from(-1));
+    /// ```
     pub fn try_rem(&self, other: &BigInt) -> Result<BigInt> {
         Ok(self.div_rem(other)?.1)
     }
@@ -435,11 +501,21 @@ impl BigInt {
     }
 
     /// Quotient, rounded down.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from(-7).floor_div(&BigInt::from(2)).unwrap(), BigInt::from(-4));
+    /// ```
     pub fn floor_div(&self, other: &BigInt) -> Result<BigInt> {
         Ok(self.floor_div_mod(other)?.0)
     }
 
     /// Remainder with the sign of `other`.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from(-7).floor_mod(&BigInt::from(2)).unwrap(), BigInt::from(1));
+    /// ```
     pub fn floor_mod(&self, other: &BigInt) -> Result<BigInt> {
         Ok(self.floor_div_mod(other)?.1)
     }
@@ -452,6 +528,11 @@ impl BigInt {
     }
 
     /// `self` times a power of two.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from(1).try_shl(64).unwrap().words(), [0, 1]);
+    /// ```
     pub fn try_shl<C: Into<BigInt>>(&self, count: C) -> Result<BigInt> {
         let count = count.into();
         Self::check_count(&count)?;
@@ -467,6 +548,11 @@ impl BigInt {
     }
 
     /// `self` divided by a power of two, rounded down.
+    ///
+    /// ```
+    /// use tvm_ffi::BigInt;
+    /// assert_eq!(BigInt::from(-1).try_shr(1000).unwrap(), BigInt::from(-1));
+    /// ```
     pub fn try_shr<C: Into<BigInt>>(&self, count: C) -> Result<BigInt> {
         let count = count.into();
         Self::check_count(&count)?;

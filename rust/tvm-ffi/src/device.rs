@@ -16,6 +16,16 @@ pub fn current_stream(device: &DLDevice) -> TVMFFIStreamHandle {
 
 /// Runs `f` with another stream in use; the old one is restored whatever `f` does.
 ///
+/// ```
+/// use tvm_ffi::*;
+/// let cpu = DLDevice::new(DLDeviceType::kDLCPU, 0);
+/// let stream = 8 as TVMFFIStreamHandle;
+/// // SAFETY: nothing uses the stream of the CPU.
+/// let seen = unsafe { with_stream(&cpu, stream, || Ok(current_stream(&cpu))) };
+/// assert_eq!(seen.unwrap(), stream);
+/// assert!(current_stream(&cpu).is_null());
+/// ```
+///
 /// # Safety
 /// `stream` is a stream of the device for as long as `f` runs.
 pub unsafe fn with_stream<T>(

@@ -42,6 +42,11 @@ impl DLDataTypeExt for DLDataType {
 }
 
 /// A Rust number with a data type.
+///
+/// ```
+/// use tvm_ffi::{dtype::AsDLDataType, DLDataTypeExt};
+/// assert_eq!(DLDataTypeExt::to_string(&f32::DL_DATA_TYPE), "float32");
+/// ```
 pub trait AsDLDataType: Copy {
     /// The data type.
     const DL_DATA_TYPE: DLDataType;

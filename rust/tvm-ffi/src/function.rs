@@ -10,6 +10,12 @@ use std::ffi::c_void;
 use tvm_ffi_sys::*;
 
 /// The object behind a [`Function`].
+///
+/// ```
+/// use tvm_ffi::*;
+/// let function = Function::from_packed(|_| Ok(Any::new()));
+/// assert!(function.as_node::<function::FunctionObj>().is_some());
+/// ```
 #[repr(C)]
 #[derive(DeriveObject)]
 #[type_key = "ffi.Function"]
@@ -63,6 +69,13 @@ unsafe impl<F: 'static> ObjectCore for ClosureObj<F> {
 
 impl Function {
     /// Calls with an array of views.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = Function::from_typed(|x: i64, y: i64| -> Result<i64> { Ok(x + y) });
+    /// let sum = add.call_packed(&[AnyView::from(&1i64), AnyView::from(&2i64)]).unwrap();
+    /// assert_eq!(sum.try_as::<i64>(), Some(3));
+    /// ```
     #[inline]
     pub fn call_packed(&self, packed_args: &[AnyView]) -> Result<Any> {
         let mut result = Any::new();
@@ -76,12 +89,18 @@ impl Function {
             )
         };
         if code != 0 {
-            return Err(Error::from_raised());
+            return Err(Error::of_failed_call(code));
         }
         Ok(result)
     }
 
     /// Calls with a tuple of arguments.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = Function::from_typed(|x: i64, y: i64| -> Result<i64> { Ok(x + y) });
+    /// assert_eq!(add.call_tuple((1i64, 2i64)).unwrap().try_as::<i64>(), Some(3));
+    /// ```
     #[inline]
     pub fn call_tuple<T: TupleAsPackedArgs>(&self, tuple: T) -> Result<Any> {
         if T::LEN <= 4 {
@@ -96,6 +115,13 @@ impl Function {
     }
 
     /// Calls with a tuple of `LEN` arguments.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = Function::from_typed(|x: i64, y: i64| -> Result<i64> { Ok(x + y) });
+    /// let sum = add.call_tuple_with_len::<2, _>((1i64, 2i64)).unwrap();
+    /// assert_eq!(sum.try_as::<i64>(), Some(3));
+    /// ```
     #[inline]
     pub fn call_tuple_with_len<const LEN: usize, T: TupleAsPackedArgs>(
         &self,
@@ -107,6 +133,12 @@ impl Function {
     }
 
     /// The global function of a name.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let size = Function::get_global("ffi.ArraySize").unwrap();
+    /// assert_eq!(size.call_tuple((Array::new(vec![1i64]),)).unwrap().try_as::<i64>(), Some(1));
+    /// ```
     pub fn get_global(name: &str) -> Result<Function> {
         let mut out = std::ptr::null_mut();
         // SAFETY: the name is valid during the call; the result is null or owned.
@@ -121,6 +153,11 @@ impl Function {
     }
 
     /// A reflected method of exactly this type.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert!(Function::from_type_method(64, "no_such_method").is_err());
+    /// ```
     pub fn from_type_method(type_index: i32, method_name: &str) -> Result<Function> {
         // SAFETY: records of the type table are never freed.
         let info = unsafe { TVMFFIGetTypeInfo(type_index).as_ref() };
@@ -145,6 +182,12 @@ impl Function {
     }
 
     /// The same for a type key. Constructors are called `__ffi_init__`.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let root = Function::from_type_key_method("ffi.reflection.AccessPath", "_root").unwrap();
+    /// assert!(root.call_tuple(()).is_ok());
+    /// ```
     pub fn from_type_key_method(type_key: &str, method_name: &str) -> Result<Function> {
         let mut index = 0;
         // SAFETY: both pointers are valid during the call.
@@ -155,6 +198,11 @@ impl Function {
     }
 
     /// A type attribute that is a function.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert!(Function::from_type_attr(64, "no_such_attribute").is_err());
+    /// ```
     pub fn from_type_attr(type_index: i32, attr_name: &str) -> Result<Function> {
         match get_type_attr(type_index, attr_name) {
             Some(value) => value.try_into(),
@@ -168,6 +216,13 @@ impl Function {
     }
 
     /// Makes a function global. A name that is taken is an error.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let one = Function::from_typed(|| -> Result<i64> { Ok(1) });
+    /// Function::register_global("doc.register_global", one.clone()).unwrap();
+    /// assert!(Function::register_global("doc.register_global", one).is_err());
+    /// ```
     pub fn register_global(name: &str, func: Function) -> Result<()> {
         // SAFETY: both are valid during the call; the table takes its own reference.
         let code = unsafe {
@@ -181,6 +236,12 @@ impl Function {
     }
 
     /// A function of a closure that takes views.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let count = Function::from_packed(|args| Ok(Any::from(args.len() as i64)));
+    /// assert_eq!(count.call_tuple((1i64, true)).unwrap().try_as::<i64>(), Some(2));
+    /// ```
     pub fn from_packed<F>(func: F) -> Self
     where
         F: Fn(&[AnyView]) -> Result<Any> + 'static,
@@ -196,7 +257,7 @@ impl Function {
         }
         let cell = TVMFFIFunctionCell { safe_call: call::<F>, cxx_call: std::ptr::null_mut() };
         let function = FunctionObj { object: Object::new(), cell };
-        let object = ObjectArc::new(ClosureObj { function, closure: func });
+        let object = ObjectArc::new_in_registry(ClosureObj { function, closure: func });
         // SAFETY: the object starts with a FunctionObj.
         unsafe {
             Self { data: ObjectArc::from_raw(ObjectArc::into_raw(object) as *const FunctionObj) }
@@ -204,6 +265,14 @@ impl Function {
     }
 
     /// A function of a closure with typed parameters.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let greet = Function::from_typed(|name: String| -> Result<String> {
+    ///     Ok(String::from(format!("hello, {}", name.as_str())))
+    /// });
+    /// assert!(greet.call_tuple((1i64,)).is_err());
+    /// ```
     pub fn from_typed<F, I, O>(func: F) -> Self
     where
         F: AsPackedCallable<I, O> + 'static,
@@ -212,6 +281,19 @@ impl Function {
     }
 
     /// A function of C code.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// fn add(x: i64, y: i64) -> Result<i64> {
+    ///     Ok(x + y)
+    /// }
+    /// tvm_ffi_dll_export_typed_func!(doc_from_extern_c, add);
+    /// // SAFETY: the function needs no handle.
+    /// let add = unsafe {
+    ///     Function::from_extern_c(std::ptr::null_mut(), __tvm_ffi_doc_from_extern_c, None)
+    /// };
+    /// assert_eq!(add.call_tuple((1i64, 2i64)).unwrap().try_as::<i64>(), Some(3));
+    /// ```
     ///
     /// # Safety
     /// `safe_call` can be called with `handle` until `deleter` has run.
@@ -222,7 +304,7 @@ impl Function {
     ) -> Self {
         let mut out = std::ptr::null_mut();
         if TVMFFIFunctionCreate(handle, safe_call, deleter, &mut out) != 0 {
-            panic!("cannot create a function: {}", Error::from_raised());
+            panic!("cannot create a function: {}", Error::of_failed_call(-1));
         }
         Self { data: ObjectArc::from_raw(out as *const FunctionObj) }
     }

@@ -46,6 +46,14 @@ impl<T: ObjectRefCore + AnyCompatible> FromPackedArg for RValueRef<T> {
 }
 
 /// A Rust function whose arguments can be converted from values of the FFI.
+///
+/// ```
+/// use tvm_ffi::*;
+/// use tvm_ffi::function_internal::AsPackedCallable;
+/// let add = |x: i64, y: i64| -> Result<i64> { Ok(x + y) };
+/// let sum = add.call_packed(&[AnyView::from(&1i64), AnyView::from(&2i64)]).unwrap();
+/// assert_eq!(sum.try_as::<i64>(), Some(3));
+/// ```
 pub trait AsPackedCallable<I, O> {
     /// Converts the arguments, calls, and converts the result.
     fn call_packed(&self, packed_args: &[AnyView]) -> Result<Any>;
@@ -87,6 +95,14 @@ fn wrong_count(expected: usize, got: usize) -> Error {
 }
 
 /// Calls a Rust function with values of the FFI.
+///
+/// ```
+/// use tvm_ffi::*;
+/// use tvm_ffi::function_internal::call_packed_callable;
+/// let negate = |x: i64| -> Result<i64> { Ok(-x) };
+/// let result = call_packed_callable(negate, &[AnyView::from(&1i64)]).unwrap();
+/// assert_eq!(result.try_as::<i64>(), Some(-1));
+/// ```
 pub fn call_packed_callable<F, I, O>(func: F, packed_args: &[AnyView]) -> Result<Any>
 where
     F: AsPackedCallable<I, O>,
@@ -104,7 +120,21 @@ pub fn panic_to_error(payload: Box<dyn std::any::Any + Send>) -> Error {
     } else {
         "unknown payload"
     };
-    Error::new(INTERNAL_ERROR, &format!("panicked: {text}"), "")
+    let error = Error::new(INTERNAL_ERROR, &format!("panicked: {text}"), "");
+    drop_payload(payload);
+    error
+}
+
+/// Drops what was thrown. It may be of any type, and its destructor may panic again, which must not reach C.
+/// What goes on throwing is leaked.
+pub(crate) fn drop_payload(mut payload: Box<dyn std::any::Any + Send>) {
+    for _ in 0..8 {
+        match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            Ok(()) => return,
+            Err(next) => payload = next,
+        }
+    }
+    std::mem::forget(payload);
 }
 
 /// Runs the body of a C function: errors and panics are raised for the caller.
@@ -141,6 +171,12 @@ pub(crate) fn raise(error: &Error) -> i32 {
 }
 
 /// What is kept alive while an argument is passed.
+///
+/// ```
+/// use tvm_ffi::*;
+/// use tvm_ffi::function_internal::IntoArgHolder;
+/// assert_eq!("text".into_arg_holder(), String::from("text"));
+/// ```
 pub trait IntoArgHolder {
     /// Type of what is kept.
     type Target;
@@ -149,6 +185,12 @@ pub trait IntoArgHolder {
 }
 
 /// The value inside an argument that is passed by value or by reference.
+///
+/// ```
+/// use tvm_ffi::*;
+/// use tvm_ffi::function_internal::ArgIntoRef;
+/// assert_eq!((&1i64).to_ref(), 1i64.to_ref());
+/// ```
 pub trait ArgIntoRef {
     /// Type of the value.
     type Target;
@@ -279,6 +321,12 @@ impl IntoArgHolder for &[u8] {
 }
 
 /// [`IntoArgHolder`] for each member of a tuple.
+///
+/// ```
+/// use tvm_ffi::*;
+/// use tvm_ffi::function_internal::IntoArgHolderTuple;
+/// assert_eq!((1i64, "x").into_arg_holder_tuple(), (1i64, String::from("x")));
+/// ```
 pub trait IntoArgHolderTuple {
     /// Tuple of what is kept.
     type Target;
@@ -287,6 +335,15 @@ pub trait IntoArgHolderTuple {
 }
 
 /// A tuple of arguments.
+///
+/// ```
+/// use tvm_ffi::*;
+/// use tvm_ffi::function_internal::TupleAsPackedArgs;
+/// let arguments = (1i64, true);
+/// let mut views = [AnyView::new(); 2];
+/// arguments.fill_any_view(&mut views);
+/// assert_eq!(views[1].try_as::<bool>(), Some(true));
+/// ```
 pub trait TupleAsPackedArgs {
     /// Number of arguments.
     const LEN: usize;

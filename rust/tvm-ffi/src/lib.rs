@@ -77,7 +77,76 @@ pub use reflection::{
 };
 pub use rvalue_ref::RValueRef;
 pub use string::{Bytes, String};
-pub use tvm_ffi_macros::{def_object_ref, dispatch, match_any, rs_class};
+/// ```
+/// mod point {
+///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+///
+///     #[rs_class("doc.def_object_ref.Point")]
+///     pub struct PointObj {
+///         base: Object,
+///         #[reflect(writable)]
+///         pub x: i64,
+///     }
+///     def_object_ref!(pub Point, ObjectRef, PointObj);
+/// }
+/// use point::{Point, PointObj};
+/// let point = Point::from(PointObj::new(tvm_ffi::Object::new(), 3));
+/// let object: tvm_ffi::object::ObjectRef = point.clone().into();
+/// assert!(tvm_ffi::Any::from(object).try_as::<Point>().is_some());
+/// ```
+pub use tvm_ffi_macros::def_object_ref;
+/// ```
+/// use tvm_ffi::*;
+///
+/// #[derive(Default)]
+/// struct Sum(i64);
+///
+/// #[dispatch(walk)]
+/// impl Sum {
+///     fn walk_int(&mut self, x: i64) -> WalkResult {
+///         self.0 += x;
+///         WalkResult::Advance
+///     }
+/// }
+///
+/// let mut sum = Sum::default();
+/// structural_walk(&Array::new(vec![1i64, 2]), &mut sum, WalkOrder::PreOrder).unwrap();
+/// assert_eq!(sum.0, 3);
+/// ```
+pub use tvm_ffi_macros::dispatch;
+/// ```
+/// use tvm_ffi::*;
+///
+/// fn describe(value: Any) -> std::string::String {
+///     match_any! { value {
+///         Shape(shape) => format!("a shape of {} extents", shape.len()),
+///         Array::<i64>(items) if items.len() > 1 => format!("{} numbers", items.len()),
+///         _ => "something else".to_string(),
+///     } }
+/// }
+/// assert_eq!(describe(Any::from(Shape::from([1i64]))), "a shape of 1 extents");
+/// assert_eq!(describe(Any::from(Array::new(vec![1i64]))), "something else");
+/// ```
+pub use tvm_ffi_macros::match_any;
+/// ```
+/// mod point {
+///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+///
+///     #[rs_class("doc.rs_class.Point")]
+///     pub struct PointObj {
+///         base: Object,
+///         #[reflect(writable)]
+///         pub x: i64,
+///     }
+///     def_object_ref!(pub Point, ObjectRef, PointObj);
+/// }
+/// use point::{Point, PointObj};
+/// use tvm_ffi::{FieldGetter, Object, ObjectCore};
+/// let point = Point::from(PointObj::new(Object::new(), 3));
+/// let x = FieldGetter::new(PointObj::type_index(), "x").unwrap();
+/// assert_eq!(x.get::<_, i64>(&*point).unwrap(), 3);
+/// ```
+pub use tvm_ffi_macros::rs_class;
 pub use tvm_ffi_sys::TVMFFITypeIndex as TypeIndex;
 pub use tvm_ffi_sys::{
     DLDataType, DLDataTypeCode, DLDevice, DLDeviceType, TVMFFIAny, TVMFFIObject, TVMFFIStreamHandle,

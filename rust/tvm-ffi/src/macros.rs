@@ -45,10 +45,9 @@ macro_rules! cached_global_func {
 #[macro_export]
 macro_rules! check_safe_call {
     ($code:expr) => {
-        if $code == 0 {
-            ::std::result::Result::<(), $crate::error::Error>::Ok(())
-        } else {
-            ::std::result::Result::Err($crate::error::Error::from_raised())
+        match $code {
+            0 => ::std::result::Result::<(), $crate::error::Error>::Ok(()),
+            code => ::std::result::Result::Err($crate::error::Error::of_failed_call(code)),
         }
     };
 }
@@ -121,20 +120,30 @@ macro_rules! attach_context {
     };
 }
 
-/// `From` between a handle and the handle of a base class.
+/// `From` between a handle and the handle of a base class. The conversion panics where it is not one.
+///
+/// ```
+/// use tvm_ffi::*;
+/// mod point {
+///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+///     #[rs_class("doc.upcast.Point")]
+///     pub struct PointObj {
+///         base: Object,
+///         pub x: i64,
+///     }
+///     def_object_ref!(pub Point, ObjectRef, PointObj);
+/// }
+/// use point::{Point, PointObj};
+/// let point = Point::from(PointObj::new(Object::new(), 3));
+/// let object: object::ObjectRef = (&point).into();
+/// assert!(object.same_as(&point));
+/// ```
 #[macro_export]
 macro_rules! impl_object_upcast {
     ($($source:ty => $target:ty),+ $(,)?) => {$(
         impl ::std::convert::From<$source> for $target {
             fn from(value: $source) -> Self {
-                // SAFETY: the object of the source is an object of the target.
-                unsafe {
-                    let data = <$source as $crate::object::ObjectRefCore>::into_data(value);
-                    let raw = $crate::object::ObjectArc::into_raw(data);
-                    <$target as $crate::object::ObjectRefCore>::from_data(
-                        $crate::object::ObjectArc::from_raw(raw as *const _),
-                    )
-                }
+                $crate::object::upcast(value)
             }
         }
         impl ::std::convert::From<&$source> for $target {

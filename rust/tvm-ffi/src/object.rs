@@ -3,18 +3,25 @@
 use crate::derive::ObjectRef as DeriveObjectRef;
 use crate::error::{Error, Result, TYPE_ERROR};
 use crate::type_traits::{type_key_of, AnyCompatible};
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::mem::{align_of, size_of, ManuallyDrop};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::atomic::{fence, AtomicUsize, Ordering};
+use std::sync::atomic::{fence, AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use tvm_ffi_sys::*;
 
 pub use tvm_ffi_sys::TVMFFITypeIndex as TypeIndex;
 
 /// The root of all object types: a header and nothing else.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let object = ObjectArc::new(Object::new());
+/// assert_eq!(ObjectArc::strong_count(&object), 1);
+/// ```
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Object {
@@ -23,6 +30,12 @@ pub struct Object {
 
 impl Object {
     /// A header of zeros; [`ObjectArc::new`] fills it in.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let object = ObjectArc::new(Object::new());
+    /// assert_eq!(ObjectArc::weak_count(&object), 1);
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
@@ -43,6 +56,23 @@ pub struct ObjectArc<T: ObjectCore> {
 }
 
 /// A type of objects. Derive it ([`crate::derive::Object`]) where possible.
+///
+/// ```
+/// use tvm_ffi::*;
+/// mod point {
+///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+///     #[rs_class("doc.object_core.Point")]
+///     pub struct PointObj {
+///         base: Object,
+///         pub x: i64,
+///     }
+///     def_object_ref!(pub Point, ObjectRef, PointObj);
+/// }
+/// use point::{Point, PointObj};
+/// let point = Point::from(PointObj::new(Object::new(), 3));
+/// assert_eq!((PointObj::TYPE_KEY, PointObj::TYPE_DEPTH), ("doc.object_core.Point", 1));
+/// assert_eq!(Any::from(point).type_index(), PointObj::type_index());
+/// ```
 ///
 /// # Safety
 /// The type is `#[repr(C)]` and starts with a `TVMFFIObject`; its key, depth and index are those of the
@@ -65,6 +95,14 @@ pub unsafe trait ObjectCore: Sized + 'static {
 }
 
 /// A type of objects that are followed by an array of items in the same block.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let shape = Shape::from([2i64, 3]);
+/// // SAFETY: the shape was made by Rust, with its extents behind it.
+/// let extents = unsafe { ObjectCoreWithExtraItems::extra_items(&**Shape::data(&shape)) };
+/// assert_eq!(extents, [2, 3]);
+/// ```
 ///
 /// # Safety
 /// `extra_items_count` gives the same number for the whole life of an object.
@@ -93,6 +131,24 @@ pub unsafe trait ObjectCoreWithExtraItems: ObjectCore {
 }
 
 /// A handle to an object. Derive it ([`crate::derive::ObjectRef`]) where possible.
+///
+/// ```
+/// use tvm_ffi::*;
+/// mod point {
+///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+///     #[rs_class("doc.object_ref_core.Point")]
+///     pub struct PointObj {
+///         base: Object,
+///         pub x: i64,
+///     }
+///     def_object_ref!(pub Point, ObjectRef, PointObj);
+/// }
+/// use point::{Point, PointObj};
+/// let point = Point::from(PointObj::new(Object::new(), 3));
+/// assert_eq!(ObjectArc::strong_count(Point::data(&point)), 1);
+/// assert!(point.same_as(&point.clone()));
+/// assert_eq!(point.as_node::<PointObj>().unwrap().x, 3);
+/// ```
 ///
 /// # Safety
 /// The handle is one [`ObjectArc`] and nothing else.
@@ -130,11 +186,18 @@ fn header_of<T: ObjectCore>(data: &ObjectArc<T>) -> *mut TVMFFIObject {
     data.ptr.as_ptr() as *mut TVMFFIObject
 }
 
-/// A handle to an object of any type.
+/// A handle to an object of any type. It stays on its thread, as the object may have to.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let object: object::ObjectRef = Any::from(Shape::new()).try_into().unwrap();
+/// assert!(object.try_cast::<Shape>().is_ok());
+/// ```
 #[repr(C)]
 #[derive(DeriveObjectRef, Clone)]
 pub struct ObjectRef {
     data: ObjectArc<Object>,
+    _not_send: PhantomData<*const ()>,
 }
 
 /// An object as a key: equal if it is the same object. Keeps the object alive.
@@ -148,16 +211,26 @@ pub struct ObjectRef {
 #[derive(Clone)]
 pub struct ObjectIdentity {
     data: ObjectArc<Object>,
+    _not_send: PhantomData<*const ()>,
 }
 
 impl ObjectIdentity {
     /// The identity of the object behind a handle.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let shape = Shape::new();
+    /// let mut seen = std::collections::HashSet::new();
+    /// assert!(seen.insert(ObjectIdentity::of(&shape)));
+    /// assert!(!seen.insert(ObjectIdentity::of(&shape)));
+    /// ```
     pub fn of<T: ObjectRefCore>(value: &T) -> Self {
         let header = header_of(T::data(value));
         // SAFETY: every object starts with an `Object`; the new pointer gets its own count.
         unsafe {
             unsafe_::inc_ref(header);
-            Self { data: ObjectArc::from_raw(header as *const Object) }
+            let data = ObjectArc::from_raw(header as *const Object);
+            Self { data, _not_send: PhantomData }
         }
     }
 }
@@ -222,8 +295,9 @@ pub mod unsafe_ {
         }
     }
 
+    /// For C, because nothing may unwind out of it: what a caller does afterwards needs no cleaning up.
     #[cold]
-    unsafe fn last_strong_of_several(object: *mut TVMFFIObject) {
+    unsafe extern "C" fn last_strong_of_several(object: *mut TVMFFIObject) {
         fence(Ordering::Acquire);
         call_deleter(object, Flag::kTVMFFIObjectDeleterFlagBitMaskStrong);
         let count = &(*object).combined_ref_count;
@@ -235,6 +309,7 @@ pub mod unsafe_ {
         }
     }
 
+    #[inline]
     unsafe fn call_deleter(object: *mut TVMFFIObject, flags: Flag) {
         if let Some(deleter) = (*object).deleter {
             deleter(object as *mut c_void, flags as i32);
@@ -248,6 +323,7 @@ pub mod unsafe_ {
 mod allocation {
     use super::*;
     use std::alloc::{alloc, dealloc, handle_alloc_error, Layout};
+    use TVMFFIObjectDeleterFlagBitMask as Flag;
 
     type Allocate = unsafe extern "C" fn(usize, usize, i32, *mut c_void) -> *mut c_void;
 
@@ -281,7 +357,7 @@ mod allocation {
 
     /// The registry's own allocator lives in the library of the registry; a frontend's does not.
     #[cold]
-    fn belongs_to_frontend(allocate: usize) -> bool {
+    fn belongs_to_frontend(allocate: Allocate) -> bool {
         #[cfg(unix)]
         {
             let registry = library_of(TVMFFIGetCustomAllocator as *const c_void);
@@ -295,10 +371,47 @@ mod allocation {
         }
     }
 
-    /// The registered allocator, if a frontend has registered one.
-    #[inline]
+    /// The variable of the library that says whether an allocator is registered; `UNKNOWN` as long as it
+    /// has not been found.
+    static HAS_REGISTERED: AtomicPtr<AtomicBool> =
+        AtomicPtr::new(&raw const UNKNOWN as *mut AtomicBool);
+
+    /// There may be one.
+    static UNKNOWN: AtomicBool = AtomicBool::new(true);
+
+    /// Whether a frontend may have registered an allocator. Asked for every object, so it makes no call.
+    #[inline(always)]
+    fn may_be_registered() -> bool {
+        // SAFETY: both variables live as long as the process.
+        unsafe { &*HAS_REGISTERED.load(Ordering::Relaxed) }.load(Ordering::Relaxed)
+    }
+
+    /// Asks the library for its variable. Other libraries of the interface do not have it.
+    #[cold]
+    fn find_variable() {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(|| {
+            let name = TVMFFIByteArray::new(b"ffi.tether.HasRegisteredAllocator".as_ptr(), 33);
+            let mut function = std::ptr::null_mut();
+            let mut result = TVMFFIAny::new();
+            // SAFETY: all pointers are valid during the calls; the function is owned and given back.
+            unsafe {
+                if TVMFFIFunctionGetGlobal(&name, &mut function) != 0 || function.is_null() {
+                    return;
+                }
+                let code = TVMFFIFunctionCall(function, std::ptr::null(), 0, &mut result);
+                unsafe_::dec_ref(function as *mut TVMFFIObject);
+                if code == 0 && result.type_index == TypeIndex::kTVMFFIOpaquePtr as i32 {
+                    let variable = result.data_union.v_ptr as *mut AtomicBool;
+                    HAS_REGISTERED.store(variable, Ordering::Relaxed);
+                }
+            }
+        });
+    }
+
+    /// The allocator of a frontend, None where the current one is the registry's own.
     fn frontend() -> Option<(Allocate, *mut c_void)> {
-        // The last answer for each side. Addresses of code, so stale reads are harmless.
+        // What is known of the allocators seen last. Addresses of code, so a stale read is harmless.
         static BUILTIN: AtomicUsize = AtomicUsize::new(0);
         static FRONTEND: AtomicUsize = AtomicUsize::new(0);
         // SAFETY: the registry never answers null, and registered allocators stay valid.
@@ -309,8 +422,9 @@ mod allocation {
             return None;
         }
         if address != FRONTEND.load(Ordering::Relaxed) {
-            if !belongs_to_frontend(address) {
+            if !belongs_to_frontend(allocate) {
                 BUILTIN.store(address, Ordering::Relaxed);
+                find_variable();
                 return None;
             }
             FRONTEND.store(address, Ordering::Relaxed);
@@ -322,6 +436,11 @@ mod allocation {
     trait Extent<T> {
         /// Layout of an object with `count` items.
         fn layout(count: usize) -> Option<Layout>;
+        /// The same for a count that an object has.
+        ///
+        /// # Safety
+        /// An object with so many items exists.
+        unsafe fn layout_of_existing(count: usize) -> Layout;
         /// Number of items of a live object.
         fn count(object: &T) -> usize;
         /// Whether the count must be kept while only the storage is left.
@@ -333,6 +452,9 @@ mod allocation {
         fn layout(_: usize) -> Option<Layout> {
             Some(Layout::new::<T>())
         }
+        unsafe fn layout_of_existing(_: usize) -> Layout {
+            Layout::new::<T>()
+        }
         fn count(_: &T) -> usize {
             0
         }
@@ -341,12 +463,21 @@ mod allocation {
 
     struct WithItems;
     impl<T: ObjectCoreWithExtraItems> Extent<T> for WithItems {
+        #[inline]
         fn layout(count: usize) -> Option<Layout> {
             let size = count
                 .checked_mul(size_of::<T::ExtraItem>())?
                 .checked_add(size_of::<T>())?
                 .max(MIN_SIZE_WITH_ITEMS);
             Layout::from_size_align(size, align_of::<T>()).ok()
+        }
+        #[inline]
+        unsafe fn layout_of_existing(count: usize) -> Layout {
+            let mut size = size_of::<T>() + count * size_of::<T::ExtraItem>();
+            if size_of::<T>() < MIN_SIZE_WITH_ITEMS {
+                size = size.max(MIN_SIZE_WITH_ITEMS);
+            }
+            Layout::from_size_align_unchecked(size, align_of::<T>())
         }
         fn count(object: &T) -> usize {
             T::extra_items_count(object)
@@ -356,38 +487,45 @@ mod allocation {
 
     /// Runs the destructor. A panic in it has been reported by the panic hook and ends here: this is
     /// called from C.
+    #[inline]
     unsafe fn destroy<T>(object: *mut T) {
         if std::mem::needs_drop::<T>() {
-            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let destroyed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 // SAFETY: the last strong reference is gone, so nobody else uses the object.
                 unsafe { std::ptr::drop_in_place(object) }
             }));
+            if let Err(payload) = destroyed {
+                crate::function_internal::drop_payload(payload);
+            }
         }
     }
 
     unsafe extern "C" fn delete_own<T: ObjectCore, E: Extent<T>>(this: *mut c_void, flags: i32) {
         let object = this as *mut T;
-        let kept = (this as *mut u8).add(size_of::<TVMFFIObject>()) as *mut u64;
-        let mut count = None;
-        if flags & 1 != 0 {
-            if E::KEEPS_COUNT {
-                count = Some(E::count(&*object));
-            }
+        if flags == Flag::kTVMFFIObjectDeleterFlagBitMaskBoth as i32 {
+            let count = E::count(&*object);
             destroy(object);
-            if let (Some(count), true) = (count, flags & 2 == 0) {
+            dealloc(this as *mut u8, E::layout_of_existing(count));
+        } else {
+            delete_in_two_steps::<T, E>(object, flags);
+        }
+    }
+
+    /// A weak reference keeps the storage of a destroyed object. The count is kept behind the header
+    /// meanwhile.
+    #[cold]
+    unsafe fn delete_in_two_steps<T: ObjectCore, E: Extent<T>>(object: *mut T, flags: i32) {
+        let kept = (object as *mut u8).add(size_of::<TVMFFIObject>()) as *mut u64;
+        if flags & Flag::kTVMFFIObjectDeleterFlagBitMaskStrong as i32 != 0 {
+            let count = E::count(&*object);
+            destroy(object);
+            if E::KEEPS_COUNT {
                 kept.write_unaligned(count as u64);
             }
         }
-        if flags & 2 != 0 {
-            let count = match count {
-                Some(count) => count,
-                None if E::KEEPS_COUNT => kept.read_unaligned() as usize,
-                None => 0,
-            };
-            // The same computation succeeded when the block was made.
-            if let Some(layout) = E::layout(count) {
-                dealloc(this as *mut u8, layout);
-            }
+        if flags & Flag::kTVMFFIObjectDeleterFlagBitMaskWeak as i32 != 0 {
+            let count = if E::KEEPS_COUNT { kept.read_unaligned() as usize } else { 0 };
+            dealloc(object as *mut u8, E::layout_of_existing(count));
         }
     }
 
@@ -429,31 +567,72 @@ mod allocation {
         unsafe_::dec_ref(tell as *mut TVMFFIObject);
     }
 
-    #[inline]
+    /// A block of the registered allocator; None where the object comes from Rust's own.
+    #[cold]
+    #[inline(never)]
+    unsafe fn registered_block(layout: Layout, type_index: i32) -> Option<NonNull<u8>> {
+        if layout.align() > MAX_REGISTRY_ALIGN {
+            return None;
+        }
+        let (allocate, context) = frontend()?;
+        let block = allocate(layout.size(), layout.align(), type_index, context);
+        match NonNull::new(block as *mut u8) {
+            None => handle_alloc_error(layout),
+            block => block,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn too_large(key: &str, count: usize) -> ! {
+        panic!("an object of type `{key}` with {count} items is too large")
+    }
+
+    #[inline(always)]
     unsafe fn make<T: ObjectCore, E: Extent<T>>(data: T, count: usize) -> NonNull<T> {
         let type_index = T::type_index();
-        let Some(layout) = E::layout(count) else {
-            panic!("an object of type `{}` with {count} items is too large", T::TYPE_KEY)
-        };
-        let from_frontend = if layout.align() <= MAX_REGISTRY_ALIGN { frontend() } else { None };
-        let (block, padding, deleter): (*mut c_void, u32, TVMFFIObjectDeleter) = match from_frontend
-        {
-            Some((allocate, context)) => (
-                allocate(layout.size(), layout.align(), type_index, context),
-                OBJECT_ALLOC_HEADER_MARK,
-                delete_registered::<T>,
-            ),
-            None => (alloc(layout) as *mut c_void, 0, delete_own::<T, E>),
-        };
-        let Some(object) = NonNull::new(block as *mut T) else { handle_alloc_error(layout) };
+        let Some(layout) = E::layout(count) else { too_large(T::TYPE_KEY, count) };
+        // `data` stays in registers only if both branches write it here. The header is written apart, so
+        // that the compiler does not join the branches and choose its values at run time.
+        if may_be_registered() {
+            if let Some(block) = registered_block(layout, type_index) {
+                let object = block.cast::<T>();
+                object.as_ptr().write(data);
+                let deleter = delete_registered::<T>;
+                write_registered_header(block.cast(), type_index, deleter);
+                return object;
+            }
+        }
+        let Some(block) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
+        let object = block.cast::<T>();
         object.as_ptr().write(data);
+        write_header(block.cast(), type_index, 0, delete_own::<T, E>);
+        object
+    }
+
+    #[inline(always)]
+    unsafe fn write_header(
+        at: NonNull<TVMFFIObject>,
+        type_index: i32,
+        mark: u32,
+        deleter: TVMFFIObjectDeleter,
+    ) {
         let mut header = TVMFFIObject::new();
         header.combined_ref_count = COMBINED_REF_COUNT_BOTH_ONE.into();
         header.type_index = type_index;
-        header.__padding = padding;
+        header.__padding = mark;
         header.deleter = Some(deleter);
-        (block as *mut TVMFFIObject).write(header);
-        object
+        at.as_ptr().write(header);
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn write_registered_header(
+        at: NonNull<TVMFFIObject>,
+        type_index: i32,
+        deleter: TVMFFIObjectDeleter,
+    ) {
+        write_header(at, type_index, OBJECT_ALLOC_HEADER_MARK, deleter);
     }
 
     #[inline]
@@ -462,6 +641,29 @@ mod allocation {
         unsafe { make::<T, Plain>(data, 0) }
     }
 
+    /// An object in a block of the registry, whoever its allocator belongs to. The registry's own keeps small
+    /// blocks for the next object, which is faster than Rust's allocator.
+    #[inline]
+    pub(super) fn new_in_registry<T: ObjectCore>(data: T) -> NonNull<T> {
+        let layout = Layout::new::<T>();
+        if layout.align() > MAX_REGISTRY_ALIGN {
+            return new(data);
+        }
+        let type_index = T::type_index();
+        // SAFETY: the registry never answers null; the block has the layout of T.
+        unsafe {
+            let allocator = &*TVMFFIGetCustomAllocator();
+            let Some(allocate) = allocator.allocate else { return new(data) };
+            let block = allocate(layout.size(), layout.align(), type_index, allocator.context);
+            let Some(block) = NonNull::new(block as *mut T) else { handle_alloc_error(layout) };
+            block.as_ptr().write(data);
+            let mark = OBJECT_ALLOC_HEADER_MARK;
+            write_header(block.cast(), type_index, mark, delete_registered::<T>);
+            block
+        }
+    }
+
+    #[inline]
     pub(super) fn new_with_items<T: ObjectCoreWithExtraItems>(data: T) -> NonNull<T> {
         let item_align = align_of::<T::ExtraItem>();
         assert_eq!(align_of::<T>() % item_align, 0, "items cannot be aligned more than the object");
@@ -474,12 +676,24 @@ mod allocation {
 
 impl<T: ObjectCore> ObjectArc<T> {
     /// Moves `data` into a new object with one reference.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert_eq!(ObjectArc::strong_count(&ObjectArc::new(Object::new())), 1);
+    /// ```
     #[inline]
     pub fn new(data: T) -> Self {
         Self { ptr: allocation::new(data), _phantom: PhantomData }
     }
 
+    /// As [`ObjectArc::new`], in a block of the registry.
+    #[inline]
+    pub(crate) fn new_in_registry(data: T) -> Self {
+        Self { ptr: allocation::new_in_registry(data), _phantom: PhantomData }
+    }
+
     /// The same with room for the extra items, which are left uninitialised.
+    #[inline]
     pub fn new_with_extra_items<U>(data: T) -> Self
     where
         T: ObjectCoreWithExtraItems<ExtraItem = U>,
@@ -488,6 +702,13 @@ impl<T: ObjectCore> ObjectArc<T> {
     }
 
     /// Takes over one strong reference.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// // SAFETY: the reference is taken back.
+    /// let object = unsafe { ObjectArc::from_raw(ObjectArc::into_raw(ObjectArc::new(Object::new()))) };
+    /// assert_eq!(ObjectArc::strong_count(&object), 1);
+    /// ```
     ///
     /// # Safety
     /// `ptr` is an object of type `T`, and the caller owns the reference.
@@ -498,6 +719,13 @@ impl<T: ObjectCore> ObjectArc<T> {
 
     /// Gives up the pointer with its reference.
     ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let object = ObjectArc::new(Object::new());
+    /// // SAFETY: the reference is taken back.
+    /// drop(unsafe { ObjectArc::from_raw(ObjectArc::into_raw(object)) });
+    /// ```
+    ///
     /// # Safety
     /// Somebody must give the reference back.
     #[inline]
@@ -507,6 +735,13 @@ impl<T: ObjectCore> ObjectArc<T> {
 
     /// The pointer.
     ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let object = ObjectArc::new(Object::new());
+    /// // SAFETY: only the address is looked at.
+    /// assert!(!unsafe { ObjectArc::as_raw(&object) }.is_null());
+    /// ```
+    ///
     /// # Safety
     /// It must not be used after the last reference is gone.
     #[inline]
@@ -515,6 +750,13 @@ impl<T: ObjectCore> ObjectArc<T> {
     }
 
     /// The pointer.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let mut object = ObjectArc::new(Object::new());
+    /// // SAFETY: only the address is looked at.
+    /// assert!(!unsafe { ObjectArc::as_raw_mut(&mut object) }.is_null());
+    /// ```
     ///
     /// # Safety
     /// As [`ObjectArc::as_raw`]; nobody else may use the object while it is changed.
@@ -529,11 +771,23 @@ impl<T: ObjectCore> ObjectArc<T> {
     }
 
     /// Number of strong references.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let object = ObjectArc::new(Object::new());
+    /// let other = object.clone();
+    /// assert_eq!(ObjectArc::strong_count(&other), 2);
+    /// ```
     pub fn strong_count(this: &Self) -> usize {
         (Self::combined_count(this) & COMBINED_REF_COUNT_MASK_U32) as usize
     }
 
     /// Number of weak references, one for all strong ones together.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert_eq!(ObjectArc::weak_count(&ObjectArc::new(Object::new())), 1);
+    /// ```
     pub fn weak_count(this: &Self) -> usize {
         (Self::combined_count(this) >> 32) as usize
     }
@@ -629,6 +883,28 @@ pub trait ObjectRefCast: ObjectRefCore + AnyCompatible {
 }
 impl<T: ObjectRefCore + AnyCompatible> ObjectRefCast for T {}
 
+/// The same object as an instance of a base class. For generated code.
+///
+/// # Panics
+/// If it is not one: the macros are told which class is the base.
+#[doc(hidden)]
+pub fn upcast<Source: ObjectRefCore, Target: ObjectRefCore>(value: Source) -> Target {
+    let header = header_of(Source::data(&value));
+    // SAFETY: the object is alive, and the header says what it is.
+    unsafe {
+        let is_one = Target::ContainerType::TYPE_DEPTH == 0
+            || is_instance_of::<Target::ContainerType>((*header).type_index);
+        assert!(
+            is_one,
+            "`{}` is not a base of `{}`",
+            Target::ContainerType::TYPE_KEY,
+            Source::ContainerType::TYPE_KEY
+        );
+        let raw = ObjectArc::into_raw(Source::into_data(value));
+        Target::from_data(ObjectArc::from_raw(raw as *const Target::ContainerType))
+    }
+}
+
 /// Held while a type is registered from Rust.
 #[doc(hidden)]
 pub static TYPE_REGISTRATION: Mutex<()> = Mutex::new(());
@@ -641,7 +917,7 @@ pub fn bound_type_index(cell: &OnceLock<i32>, key: &str) -> i32 {
         // SAFETY: both pointers are valid during the call.
         let code = unsafe { TVMFFITypeKeyToIndex(&TVMFFIByteArray::from_str(key), &mut index) };
         if code != 0 {
-            drop(Error::from_raised());
+            drop(Error::of_failed_call(code));
             panic!(
                 "Type key {key} is not registered: load the library that defines it first, or add \
                  #[type_register] if this crate defines it"
@@ -649,6 +925,18 @@ pub fn bound_type_index(cell: &OnceLock<i32>, key: &str) -> i32 {
         }
         index
     })
+}
+
+/// The Rust types that have been registered: by key, the cell that holds the index of the type.
+static REGISTERED_TYPES: Mutex<BTreeMap<std::string::String, usize>> = Mutex::new(BTreeMap::new());
+
+/// Two Rust types with one key would be taken for each other.
+fn claim_key(key: &str, cell: &OnceLock<i32>) {
+    let cell = cell as *const _ as usize;
+    let mut types = REGISTERED_TYPES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let owner = *types.entry(key.to_string()).or_insert(cell);
+    drop(types);
+    assert!(owner == cell, "Type key {key} belongs to another Rust type");
 }
 
 /// Registers a type at its first use. For generated code.
@@ -668,6 +956,7 @@ pub fn registered_type_index(
     let parent_index = parent();
     let _lock = TYPE_REGISTRATION.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     *cell.get_or_init(|| {
+        claim_key(key, cell);
         // SAFETY: the key is valid during the call.
         let index = unsafe {
             TVMFFITypeGetOrAllocIndex(

@@ -69,27 +69,57 @@ pub struct Optional<T: OptionalCompatible> {
 
 impl<T: OptionalCompatible> Optional<T> {
     /// With a value.
+    ///
+    /// ```
+    /// use tvm_ffi::Optional;
+    /// assert_eq!(Optional::some(1i64).get(), Some(1));
+    /// ```
     pub fn some(value: T) -> Self {
         Self { data: Any::from(value), _phantom: PhantomData }
     }
     /// Without one.
+    ///
+    /// ```
+    /// use tvm_ffi::Optional;
+    /// assert_eq!(Optional::<i64>::none().get(), None);
+    /// ```
     pub fn none() -> Self {
         Self { data: Any::new(), _phantom: PhantomData }
     }
     /// Whether there is one.
+    ///
+    /// ```
+    /// use tvm_ffi::Optional;
+    /// assert!(Optional::some(1i64).has_value());
+    /// ```
     pub fn has_value(&self) -> bool {
         self.data.type_index() != 0
     }
     /// Whether there is none.
+    ///
+    /// ```
+    /// use tvm_ffi::Optional;
+    /// assert!(Optional::<bool>::none().is_none());
+    /// ```
     pub fn is_none(&self) -> bool {
         !self.has_value()
     }
     /// A copy of the value.
+    ///
+    /// ```
+    /// use tvm_ffi::Optional;
+    /// assert_eq!(Optional::some(1.5f64).get(), Some(1.5));
+    /// ```
     pub fn get(&self) -> Option<T> {
         // SAFETY: the cell is None or holds a T.
         self.has_value().then(|| unsafe { T::copy_from_any_view_after_check(self.data.raw()) })
     }
     /// The value.
+    ///
+    /// ```
+    /// use tvm_ffi::Optional;
+    /// assert_eq!(Optional::some(true).into_option(), Some(true));
+    /// ```
     pub fn into_option(self) -> Option<T> {
         if self.is_none() {
             return None;
@@ -101,6 +131,13 @@ impl<T: OptionalCompatible> Optional<T> {
         }
     }
     /// Replaces the value.
+    ///
+    /// ```
+    /// use tvm_ffi::Optional;
+    /// let mut value = Optional::some(1i64);
+    /// value.set(None);
+    /// assert!(value.is_none());
+    /// ```
     pub fn set(&mut self, value: Option<T>) {
         self.data = value.map_or_else(Any::new, Any::from);
     }
@@ -108,6 +145,11 @@ impl<T: OptionalCompatible> Optional<T> {
 
 impl Optional<String> {
     /// The text.
+    ///
+    /// ```
+    /// use tvm_ffi::Optional;
+    /// assert_eq!(Optional::some(tvm_ffi::String::from("x")).as_str(), Some("x"));
+    /// ```
     pub fn as_str(&self) -> Option<&str> {
         if self.is_none() {
             return None;

@@ -4,7 +4,7 @@ use crate::any::Any;
 use crate::derive::{Object as DeriveObject, ObjectRef as DeriveObjectRef};
 use crate::error::{Error, Result, INTERNAL_ERROR, TYPE_ERROR};
 use crate::function::Function;
-use crate::function_internal::raise;
+use crate::function_internal::{drop_payload, raise};
 use crate::object::{Object, ObjectArc, ObjectCore, ObjectRef, ObjectRefCore, TypeIndex};
 use crate::type_traits::{type_key_of, AnyCompatible};
 use std::ffi::c_void;
@@ -39,6 +39,24 @@ pub(crate) fn ancestors_of(
 }
 
 /// One attribute of all types.
+///
+/// ```
+/// use tvm_ffi::*;
+/// mod point {
+///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+///     #[rs_class("doc.type_attr_column.Point")]
+///     pub struct PointObj {
+///         base: Object,
+///         pub x: i64,
+///     }
+///     def_object_ref!(pub Point, ObjectRef, PointObj);
+/// }
+/// use point::{Point, PointObj};
+/// let point = Point::from(PointObj::new(Object::new(), 3));
+/// drop(point);
+/// let finals = TypeAttrColumn::new("__ffi_type_final__").unwrap();
+/// assert_eq!(finals.get(PointObj::type_index()).unwrap().try_as::<bool>(), Some(false));
+/// ```
 #[derive(Clone, Copy)]
 pub struct TypeAttrColumn {
     column: *const TVMFFITypeAttrColumn,
@@ -49,6 +67,11 @@ unsafe impl Sync for TypeAttrColumn {}
 
 impl TypeAttrColumn {
     /// The column of an attribute, None if no type has it.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert!(TypeAttrColumn::new("doc.no_such_attribute").is_none());
+    /// ```
     pub fn new(name: &str) -> Option<Self> {
         // SAFETY: the name is valid during the call.
         let column = unsafe { TVMFFIGetTypeAttrColumn(&TVMFFIByteArray::from_str(name)) };
@@ -56,6 +79,25 @@ impl TypeAttrColumn {
     }
 
     /// The value for a type; attributes are not inherited.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// mod point {
+    ///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+    ///     #[rs_class("doc.type_attr_column_get.Point")]
+    ///     pub struct PointObj {
+    ///         base: Object,
+    ///         pub x: i64,
+    ///     }
+    ///     def_object_ref!(pub Point, ObjectRef, PointObj);
+    /// }
+    /// use point::{Point, PointObj};
+    /// let point = Point::from(PointObj::new(Object::new(), 3));
+    /// drop(point);
+    /// let copies = TypeAttrColumn::new("__ffi_shallow_copy__").unwrap();
+    /// assert!(copies.get(PointObj::type_index()).is_some());
+    /// assert!(copies.get(-1).is_none());
+    /// ```
     pub fn get(self, type_index: i32) -> Option<Any> {
         // SAFETY: columns are never freed, and have `size` cells.
         unsafe {
@@ -80,6 +122,23 @@ pub fn get_type_attr(type_index: i32, attr_name: &str) -> Option<Any> {
 }
 
 /// Reads a reflected field.
+///
+/// ```
+/// use tvm_ffi::*;
+/// mod point {
+///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+///     #[rs_class("doc.field_getter.Point")]
+///     pub struct PointObj {
+///         base: Object,
+///         pub x: i64,
+///     }
+///     def_object_ref!(pub Point, ObjectRef, PointObj);
+/// }
+/// use point::{Point, PointObj};
+/// let point = Point::from(PointObj::new(Object::new(), 3));
+/// let x = FieldGetter::new(PointObj::type_index(), "x").unwrap();
+/// assert_eq!(x.get::<_, i64>(&*point).unwrap(), 3);
+/// ```
 #[derive(Clone, Copy)]
 pub struct FieldGetter {
     type_index: i32,
@@ -89,6 +148,23 @@ pub struct FieldGetter {
 
 impl FieldGetter {
     /// The field of a type or of its nearest ancestor that has one.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// mod point {
+    ///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+    ///     #[rs_class("doc.field_getter_new.Point")]
+    ///     pub struct PointObj {
+    ///         base: Object,
+    ///         pub x: i64,
+    ///     }
+    ///     def_object_ref!(pub Point, ObjectRef, PointObj);
+    /// }
+    /// use point::{Point, PointObj};
+    /// let point = Point::from(PointObj::new(Object::new(), 3));
+    /// drop(point);
+    /// assert!(FieldGetter::new(PointObj::type_index(), "y").is_err());
+    /// ```
     pub fn new(type_index: i32, field_name: &str) -> Result<Self> {
         let info = type_info(type_index)?;
         let found = std::iter::once(info)
@@ -110,6 +186,23 @@ impl FieldGetter {
     }
 
     /// The value of the field.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// mod point {
+    ///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+    ///     #[rs_class("doc.field_getter_get_any.Point")]
+    ///     pub struct PointObj {
+    ///         base: Object,
+    ///         pub x: i64,
+    ///     }
+    ///     def_object_ref!(pub Point, ObjectRef, PointObj);
+    /// }
+    /// use point::{Point, PointObj};
+    /// let point = Point::from(PointObj::new(Object::new(), 3));
+    /// let x = FieldGetter::new(PointObj::type_index(), "x").unwrap();
+    /// assert_eq!(x.get_any(&*point).unwrap().try_as::<i64>(), Some(3));
+    /// ```
     pub fn get_any<N: ObjectCore>(&self, object: &N) -> Result<Any> {
         let header = object as *const N as *const TVMFFIObject;
         // SAFETY: every object starts with a header.
@@ -133,6 +226,23 @@ impl FieldGetter {
     }
 
     /// The value of the field as a `T`.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// mod point {
+    ///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+    ///     #[rs_class("doc.field_getter_get.Point")]
+    ///     pub struct PointObj {
+    ///         base: Object,
+    ///         pub x: i64,
+    ///     }
+    ///     def_object_ref!(pub Point, ObjectRef, PointObj);
+    /// }
+    /// use point::{Point, PointObj};
+    /// let point = Point::from(PointObj::new(Object::new(), 3));
+    /// let x = FieldGetter::new(PointObj::type_index(), "x").unwrap();
+    /// assert!(x.get::<_, String>(&*point).is_err());
+    /// ```
     pub fn get<N: ObjectCore, T: TryFrom<Any, Error = Error>>(&self, object: &N) -> Result<T> {
         T::try_from(self.get_any(object)?)
     }
@@ -144,6 +254,11 @@ fn derives_from(type_index: i32, ancestor: i32) -> bool {
 }
 
 /// One step of a path through values.
+///
+/// ```
+/// use tvm_ffi::*;
+/// assert_eq!(reflection::AccessStepObj::TYPE_KEY, "ffi.reflection.AccessStep");
+/// ```
 #[repr(C)]
 #[derive(DeriveObject)]
 #[type_key = "ffi.reflection.AccessStep"]
@@ -153,6 +268,15 @@ pub struct AccessStepObj {
 }
 
 /// A handle to one step.
+///
+/// ```
+/// use tvm_ffi::*;
+/// use tvm_ffi::reflection::{AccessPath, AccessStep};
+/// let method = |name: &str| Function::from_type_key_method("ffi.reflection.AccessPath", name);
+/// let root: AccessPath = method("_root").unwrap().call_tuple(()).unwrap().try_into().unwrap();
+/// let steps = method("_to_steps").unwrap().call_tuple((&root,)).unwrap();
+/// assert!(Array::<AccessStep>::try_from(steps).unwrap().is_empty());
+/// ```
 #[repr(C)]
 #[derive(DeriveObjectRef, Clone)]
 pub struct AccessStep {
@@ -160,6 +284,11 @@ pub struct AccessStep {
 }
 
 /// A path through values.
+///
+/// ```
+/// use tvm_ffi::*;
+/// assert_eq!(reflection::AccessPathObj::TYPE_KEY, "ffi.reflection.AccessPath");
+/// ```
 #[repr(C)]
 #[derive(DeriveObject)]
 #[type_key = "ffi.reflection.AccessPath"]
@@ -169,6 +298,14 @@ pub struct AccessPathObj {
 }
 
 /// A handle to a path.
+///
+/// ```
+/// use tvm_ffi::*;
+/// use tvm_ffi::reflection::AccessPath;
+/// let root = Function::from_type_key_method("ffi.reflection.AccessPath", "_root").unwrap();
+/// let root: AccessPath = root.call_tuple(()).unwrap().try_into().unwrap();
+/// assert!(root.same_as(&root.clone()));
+/// ```
 #[repr(C)]
 #[derive(DeriveObjectRef, Clone)]
 pub struct AccessPath {
@@ -176,6 +313,24 @@ pub struct AccessPath {
 }
 
 /// Copies an object, not what its fields point to.
+///
+/// ```
+/// use tvm_ffi::*;
+/// mod point {
+///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+///     #[rs_class("doc.shallow_copy.Point")]
+///     pub struct PointObj {
+///         base: Object,
+///         pub x: i64,
+///     }
+///     def_object_ref!(pub Point, ObjectRef, PointObj);
+/// }
+/// use point::{Point, PointObj};
+/// let point = Point::from(PointObj::new(Object::new(), 3));
+/// let copy = Point::from(point.shallow_copy());
+/// assert!(!copy.same_as(&point));
+/// assert_eq!(copy.x, 3);
+/// ```
 pub trait ShallowCopy {
     /// The copy.
     fn shallow_copy(&self) -> Self;
@@ -188,6 +343,11 @@ impl ShallowCopy for Object {
 }
 
 /// How a type takes part in structural comparison.
+///
+/// ```
+/// use tvm_ffi::*;
+/// assert_eq!(SEqHashKind::TreeNode as i32, 1);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SEqHashKind {
     /// Not at all.
@@ -205,6 +365,12 @@ pub enum SEqHashKind {
 }
 
 /// Flags of a reflected field.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let flags = FieldFlags::WRITABLE | FieldFlags::KW_ONLY;
+/// assert_eq!(flags.bits(), FieldFlags::WRITABLE.bits() | FieldFlags::KW_ONLY.bits());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldFlags(i64);
 
@@ -261,7 +427,16 @@ impl<N: ObjectCore> ObjectDef<N> {
                 type_index
             );
         };
-        let done = !info.metadata.is_null();
+        let known = info.metadata.as_ref();
+        if let Some(known) = known.filter(|known| known.total_size != size_of::<N>() as i32) {
+            crate::bail!(
+                TYPE_ERROR,
+                "it is registered already, for objects of {} bytes instead of {}",
+                known.total_size,
+                size_of::<N>()
+            );
+        }
+        let done = known.is_some();
         if !done {
             let inherited = || {
                 let known = ancestors_of(info).rev().find_map(|parent| parent.metadata.as_ref());
@@ -287,6 +462,18 @@ impl<N: ObjectCore> ObjectDef<N> {
         flags: FieldFlags,
     ) -> Result<Self> {
         if self.done {
+            let same = |field: &&TVMFFIFieldInfo| field.name.as_str() == name;
+            let known = fields_of(type_info(self.type_index)?).iter().find(same);
+            let place = known.map(|field| (field.offset, field.size));
+            if place.is_none_or(|place| place != (offset as i64, size_of::<F>() as i64)) {
+                crate::bail!(
+                    TYPE_ERROR,
+                    "it is registered already, and has no field `{}` of {} bytes at offset {}",
+                    name,
+                    size_of::<F>(),
+                    offset
+                );
+            }
             return Ok(self);
         }
         let type_str = F::type_str();
@@ -363,11 +550,14 @@ unsafe extern "C" fn get_field<F: AnyCompatible>(
             result.write(Any::into_raw_ffi_any(value));
             0
         }
-        Err(_) => raise(&Error::new(
-            INTERNAL_ERROR,
-            &format!("panic while reading a field of type {}", F::type_str()),
-            "",
-        )),
+        Err(payload) => {
+            drop_payload(payload);
+            raise(&Error::new(
+                INTERNAL_ERROR,
+                &format!("panic while reading a field of type {}", F::type_str()),
+                "",
+            ))
+        }
     }
 }
 
@@ -402,11 +592,14 @@ unsafe extern "C" fn set_field<F: AnyCompatible>(
     match written {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => raise(&error),
-        Err(_) => raise(&Error::new(
-            INTERNAL_ERROR,
-            &format!("panic while writing a field of type {}", F::type_str()),
-            "",
-        )),
+        Err(payload) => {
+            drop_payload(payload);
+            raise(&Error::new(
+                INTERNAL_ERROR,
+                &format!("panic while writing a field of type {}", F::type_str()),
+                "",
+            ))
+        }
     }
 }
 

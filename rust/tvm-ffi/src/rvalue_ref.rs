@@ -27,6 +27,11 @@ pub struct RValueRef<T: ObjectRefCore + AnyCompatible> {
 
 impl<T: ObjectRefCore + AnyCompatible> RValueRef<T> {
     /// Wraps a handle.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert_eq!(RValueRef::new(Shape::from([1i64])).into_inner().as_slice(), [1]);
+    /// ```
     pub fn new(value: T) -> Self {
         let mut data = TVMFFIAny::new();
         // SAFETY: the cell owned nothing; handles are stored as objects.
@@ -38,6 +43,12 @@ impl<T: ObjectRefCore + AnyCompatible> RValueRef<T> {
     }
 
     /// Takes the handle out.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let shape = Shape::new();
+    /// assert!(RValueRef::new(shape.clone()).into_inner().same_as(&shape));
+    /// ```
     ///
     /// # Panics
     /// If it has been moved.

@@ -60,6 +60,29 @@ macro_rules! byte_object {
 byte_object!(StringObj);
 byte_object!(BytesObj);
 
+/// Up to seven bytes and zeros, without a call of `memcpy`: two reads that may overlap.
+#[inline]
+fn inline_bytes(bytes: &[u8]) -> [u8; 8] {
+    let count = bytes.len();
+    let word = match bytes {
+        [] => 0,
+        [first, .., last] if count < 4 => {
+            let middle = bytes[count / 2];
+            u64::from(*first)
+                | u64::from(middle) << (8 * (count / 2))
+                | u64::from(*last) << (8 * (count - 1))
+        }
+        [only] => u64::from(*only),
+        _ => {
+            let low = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            let tail = &bytes[count - 4..];
+            let high = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+            u64::from(low) | u64::from(high) << (8 * (count - 4))
+        }
+    };
+    word.to_le_bytes()
+}
+
 /// The 16 bytes of a string: inline or an object.
 #[repr(C)]
 struct Cell {
@@ -67,14 +90,13 @@ struct Cell {
 }
 
 impl Cell {
+    #[inline]
     fn new(bytes: &[u8], small: TypeIndex, large: TypeIndex) -> Self {
         let mut data = TVMFFIAny::new();
         if bytes.len() <= MAX_SMALL {
             data.type_index = small as i32;
             data.small_str_len = bytes.len() as u32;
-            let mut inline = [0u8; 8];
-            inline[..bytes.len()].copy_from_slice(bytes);
-            data.data_union.v_bytes = inline;
+            data.data_union.v_bytes = inline_bytes(bytes);
         } else {
             data.type_index = large as i32;
             data.data_union.v_obj = match large {
@@ -101,13 +123,15 @@ impl Cell {
                 std::slice::from_raw_parts(bytes.data, bytes.size)
             } else {
                 let start = &raw const self.data.data_union as *const u8;
-                std::slice::from_raw_parts(start, self.data.small_str_len as usize)
+                let size = (self.data.small_str_len as usize).min(MAX_SMALL);
+                std::slice::from_raw_parts(start, size)
             }
         }
     }
 }
 
 impl Clone for Cell {
+    #[inline]
     fn clone(&self) -> Self {
         if self.is_object() {
             // SAFETY: self keeps the object alive.
@@ -118,6 +142,7 @@ impl Clone for Cell {
 }
 
 impl Drop for Cell {
+    #[inline]
     fn drop(&mut self) {
         if self.is_object() {
             // SAFETY: self owns one reference.
@@ -154,48 +179,87 @@ pub struct Bytes {
 
 impl String {
     /// An empty string.
+    ///
+    /// ```
+    /// assert!(tvm_ffi::String::new().is_empty());
+    /// ```
     pub fn new() -> Self {
         Self::from("")
     }
     /// Number of bytes.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::String::from("ä").len(), 2);
+    /// ```
     pub fn len(&self) -> usize {
         self.as_bytes().len()
     }
     /// Whether there is nothing in it.
+    ///
+    /// ```
+    /// assert!(!tvm_ffi::String::from("x").is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
     /// The bytes.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::String::from("ab").as_bytes(), b"ab");
+    /// ```
     pub fn as_bytes(&self) -> &[u8] {
         self.cell.as_slice()
     }
-    /// The text. Whoever made the string promises that it is UTF-8.
+    /// The text.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::String::from("ab").as_str(), "ab");
+    /// ```
+    ///
+    /// # Panics
+    /// If another language has put bytes into the string that are not UTF-8. [`String::as_bytes`] gives them.
     pub fn as_str(&self) -> &str {
-        // SAFETY: strings of the FFI are UTF-8.
-        unsafe { std::str::from_utf8_unchecked(self.as_bytes()) }
+        std::str::from_utf8(self.as_bytes()).expect("Invalid UTF-8")
     }
 }
 
 impl Bytes {
     /// No bytes.
+    ///
+    /// ```
+    /// assert!(tvm_ffi::Bytes::new().is_empty());
+    /// ```
     pub fn new() -> Self {
         Self::from(b"")
     }
     /// Number of bytes.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::Bytes::from(b"abc").len(), 3);
+    /// ```
     pub fn len(&self) -> usize {
         self.as_slice().len()
     }
     /// Whether there is nothing in it.
+    ///
+    /// ```
+    /// assert!(!tvm_ffi::Bytes::from(b"x").is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
     /// The bytes.
+    ///
+    /// ```
+    /// assert_eq!(tvm_ffi::Bytes::from([1u8, 2]).as_slice(), [1, 2]);
+    /// ```
     pub fn as_slice(&self) -> &[u8] {
         self.cell.as_slice()
     }
 }
 
 impl<T: AsRef<str>> From<T> for String {
+    #[inline]
     fn from(value: T) -> Self {
         let bytes = value.as_ref().as_bytes();
         Self { cell: Cell::new(bytes, TypeIndex::kTVMFFISmallStr, TypeIndex::kTVMFFIStr) }
@@ -203,6 +267,7 @@ impl<T: AsRef<str>> From<T> for String {
 }
 
 impl<T: AsRef<[u8]>> From<T> for Bytes {
+    #[inline]
     fn from(value: T) -> Self {
         let bytes = value.as_ref();
         Self { cell: Cell::new(bytes, TypeIndex::kTVMFFISmallBytes, TypeIndex::kTVMFFIBytes) }
@@ -210,8 +275,9 @@ impl<T: AsRef<[u8]>> From<T> for Bytes {
 }
 
 macro_rules! text_traits {
-    ($name:ident, $target:ty, $access:ident, $key:literal, $small:ident, $large:ident, $raw:ident,
-     |$view:ident| $from_raw:expr) => {
+    ($name:ident, $target:ty, $access:ident, $bytes:ident, $key:literal, $small:ident, $large:ident,
+     $raw:ident, |$view:ident| $from_raw:expr, |$this:ident| $shown:expr,
+     |$hashed:ident, $state:ident| $hash:expr) => {
         impl Default for $name {
             fn default() -> Self {
                 Self::new()
@@ -225,12 +291,13 @@ macro_rules! text_traits {
         }
         impl<T: AsRef<$target>> PartialEq<T> for $name {
             fn eq(&self, other: &T) -> bool {
-                self.$access() == other.as_ref()
+                let other: &[u8] = AsRef::<$target>::as_ref(other).as_ref();
+                self.$bytes() == other
             }
         }
         impl PartialEq for $name {
             fn eq(&self, other: &Self) -> bool {
-                self.$access() == other.$access()
+                self.$bytes() == other.$bytes()
             }
         }
         impl Eq for $name {}
@@ -241,22 +308,25 @@ macro_rules! text_traits {
         }
         impl Ord for $name {
             fn cmp(&self, other: &Self) -> Ordering {
-                self.$access().cmp(other.$access())
+                self.$bytes().cmp(other.$bytes())
             }
         }
         impl Hash for $name {
-            fn hash<H: Hasher>(&self, state: &mut H) {
-                self.$access().hash(state)
+            fn hash<H: Hasher>(&self, $state: &mut H) {
+                let $hashed = self.$bytes();
+                $hash
             }
         }
         impl Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "{:?}", self.$access())
+                let $this = self;
+                write!(f, "{:?}", $shown)
             }
         }
         impl Debug for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, concat!($key, " {{ data: {:?} }}"), self.$access())
+                let $this = self;
+                write!(f, concat!($key, " {{ data: {:?} }}"), $shown)
             }
         }
         // SAFETY: the cell is the value.
@@ -305,6 +375,7 @@ text_traits!(
     String,
     str,
     as_str,
+    as_bytes,
     "ffi.String",
     kTVMFFISmallStr,
     kTVMFFIStr,
@@ -312,11 +383,18 @@ text_traits!(
     |view| {
         let text = std::ffi::CStr::from_ptr(view.data_union.v_c_str as *const std::ffi::c_char);
         Self::from(text.to_str().expect("Invalid UTF-8"))
+    },
+    |this| std::string::String::from_utf8_lossy(this.as_bytes()),
+    // As a `str`.
+    |bytes, state| {
+        state.write(bytes);
+        state.write_u8(0xff);
     }
 );
 text_traits!(
     Bytes,
     [u8],
+    as_slice,
     as_slice,
     "ffi.Bytes",
     kTVMFFISmallBytes,
@@ -329,5 +407,7 @@ text_traits!(
         } else {
             Self::from(std::slice::from_raw_parts(bytes.data, bytes.size))
         }
-    }
+    },
+    |this| this.as_slice(),
+    |bytes, state| bytes.hash(state)
 );

@@ -7,6 +7,12 @@ use tvm_ffi_sys::*;
 
 /// A type whose values can be passed through the FFI.
 ///
+/// ```
+/// use tvm_ffi::*;
+/// assert_eq!(<Array<i64> as AnyCompatible>::type_str(), "Array<int>");
+/// assert_eq!(1i64.to_any().try_as::<i64>(), Some(1));
+/// ```
+///
 /// # Safety
 /// The conversions must agree with the layout of `TVMFFIAny` for the type indices they use.
 pub unsafe trait AnyCompatible: Sized {
@@ -56,6 +62,12 @@ pub unsafe trait AnyCompatible: Sized {
     /// What messages and schemas call this type.
     fn type_str() -> std::string::String;
     /// An owned value of a borrowed one.
+    ///
+    /// ```
+    /// use tvm_ffi::{AnyCompatible, Shape};
+    /// let shape = Shape::new();
+    /// assert_eq!(shape.to_any().debug_strong_count(), Some(2));
+    /// ```
     fn to_any(&self) -> Any {
         let mut data = TVMFFIAny::new();
         // SAFETY: the view lives during the copy.
@@ -265,14 +277,55 @@ plain_any_compatible!(
     |data| if data.type_index == NONE { Ok(std::ptr::null_mut()) } else { Err(()) }
 );
 
-plain_any_compatible!(
-    DLDevice,
-    kTVMFFIDevice,
-    "Device",
-    |src, data| data.data_union.v_device = *src,
-    |data| data.data_union.v_device,
-    |_data| Err(())
-);
+const DEVICE: i32 = TypeIndex::kTVMFFIDevice as i32;
+
+/// The kind of a device, which may be one that this crate does not know.
+fn device_kind(data: &TVMFFIAny) -> u32 {
+    // SAFETY: a device starts with its kind.
+    unsafe { *(&raw const data.data_union as *const u32) }
+}
+
+// SAFETY: stored as a `DLDevice`, and read as one only if its kind is a variant.
+unsafe impl AnyCompatible for DLDevice {
+    #[inline]
+    unsafe fn copy_to_any_view(src: &Self, data: &mut TVMFFIAny) {
+        data.type_index = DEVICE;
+        data.small_str_len = 0;
+        data.data_union.v_device = *src;
+    }
+    #[inline]
+    unsafe fn move_to_any(src: Self, data: &mut TVMFFIAny) {
+        Self::copy_to_any_view(&src, data)
+    }
+    #[inline]
+    unsafe fn check_any_strict(data: &TVMFFIAny) -> bool {
+        data.type_index == DEVICE && DLDeviceType::from_raw(device_kind(data)).is_some()
+    }
+    #[inline]
+    unsafe fn copy_from_any_view_after_check(data: &TVMFFIAny) -> Self {
+        data.data_union.v_device
+    }
+    #[inline]
+    unsafe fn move_from_any_after_check(data: &mut TVMFFIAny) -> Self {
+        Self::copy_from_any_view_after_check(data)
+    }
+    #[inline]
+    unsafe fn try_cast_from_any_view(data: &TVMFFIAny) -> Result<Self, ()> {
+        if Self::check_any_strict(data) {
+            return Ok(Self::copy_from_any_view_after_check(data));
+        }
+        Err(())
+    }
+    fn get_mismatch_type_info(data: &TVMFFIAny) -> std::string::String {
+        match data.type_index {
+            DEVICE => format!("Device of the unknown kind {}", device_kind(data)),
+            other => type_key_of(other),
+        }
+    }
+    fn type_str() -> std::string::String {
+        "Device".to_string()
+    }
+}
 
 plain_any_compatible!(
     DLDataType,
@@ -282,7 +335,8 @@ plain_any_compatible!(
     |data| data.data_union.v_dtype,
     |data| {
         let text = crate::string::String::try_cast_from_any_view(data)?;
-        DLDataType::try_from_str(text.as_str()).map_err(|_| ())
+        let text = std::str::from_utf8(text.as_bytes()).map_err(|_| ())?;
+        DLDataType::try_from_str(text).map_err(|_| ())
     }
 );
 

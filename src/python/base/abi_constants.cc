@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The numbers of the C interface, for the part that is written in Python.
 #include "python/base/abi_constants.h"
 
 #include <tvm/ffi/c_api.h>

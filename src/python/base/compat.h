@@ -3,8 +3,8 @@
 // counts, the collector, the insides of ints, strings and classes.
 //
 // Locks and threads differ too (locks.h, threads.h). Three other files look inside objects of
-// CPython or of numpy: wrap/collector.cc (generations), convert/errors.cc (frames), data/ (numpy's
-// arrays).
+// CPython, numpy or torch: convert/exception_text.cc (frames), data/numpy.cc (arrays) and
+// data/torch_signs.cc (tensors).
 #ifndef TETHER_PYTHON_BASE_COMPAT_H_
 #define TETHER_PYTHON_BASE_COMPAT_H_
 
@@ -27,6 +27,15 @@ inline constexpr bool kIsDebugBuild = true;
 #else
 inline constexpr bool kIsDebugBuild = false;
 #endif
+
+// 1 and the attribute; 0 if there is none, without an exception being made; -1 with an error set.
+inline int GetOptionalAttr(PyObject* obj, PyObject* name, PyObject** out) {
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyObject_GetOptionalAttr(obj, name, out);
+#else
+  return _PyObject_LookupAttr(obj, name, out);
+#endif
+}
 
 // TETHER_PER_THREAD: a cache that the GIL protects; without it each thread has its own.
 #ifdef Py_GIL_DISABLED
@@ -74,7 +83,7 @@ inline void EnableTryIncRef(PyObject* obj) {
 }
 #endif
 // For an object that every thread uses all the time and that stays as long as the process: its
-// count is no longer kept, which would pass its cache line to and fro. The caller has a reference.
+// count is no longer updated, so no cache line bounces between cores. The caller has a reference.
 inline void ShareForGood(PyObject* obj) {
 #if PY_VERSION_HEX >= 0x030E0000
   PyUnstable_Object_EnableDeferredRefcount(obj);
@@ -136,7 +145,7 @@ inline constexpr bool kIsIncremental = PY_VERSION_HEX >= 0x030E0000 && !kFreeThr
 inline constexpr bool kCountsMayDip = kFreeThreaded || !kIsDebugBuild;
 
 // Runs finalize(), which may resurrect obj, as CPython would from tp_dealloc. True if obj lives on.
-// With the GIL by hand: a third of the instructions, and no mark that this object was finalised.
+// With the GIL it is done by hand: a third of the instructions, and no finalised mark is set.
 template <typename Finalize>
 inline bool FinalizeFromDealloc(PyObject* obj, Finalize&& finalize) {
 #if defined(Py_GIL_DISABLED) || defined(Py_TRACE_REFS)
@@ -153,7 +162,6 @@ inline bool FinalizeFromDealloc(PyObject* obj, Finalize&& finalize) {
 
 // ---- objects ----
 
-// The value of an exact int of one digit. False: ask PyLong_AsLongLongAndOverflow.
 // How many 64-bit words an int needs, sign included; 0 with an error set.
 inline size_t WordsOfInt(PyObject* number) {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -187,6 +195,7 @@ inline PyObject* IntFromWords(const char* words, size_t num_bytes) {
 #endif
 }
 
+// The value of an exact int of one digit. False: ask PyLong_AsLongLongAndOverflow.
 inline bool LoadCompactInt(PyObject* obj, int64_t* out) {
   auto* number = reinterpret_cast<PyLongObject*>(obj);
 #if PY_VERSION_HEX >= 0x030C0000

@@ -4,7 +4,7 @@
 //   PyMethodDef methods[] = {{"size", Entry<GetSize>, METH_NOARGS, nullptr}, ...};
 //   PyType_Slot slots[] = {{Py_tp_repr, Slot<Repr>()}, ...};
 //
-// Every function in such a table goes through Entry, also one that does not throw today. The
+// Every function in such a table goes through Entry, even one that does not throw today. The
 // exceptions are tp_traverse, tp_clear, tp_finalize and tp_dealloc: CPython lets them report
 // nothing, so they do not allocate, or do without what they could not allocate.
 #ifndef TETHER_PYTHON_BASE_ENTRY_H_

@@ -64,7 +64,7 @@ class ShortLock {
 };
 
 // A number that many threads change and few read: each thread has a cell of its own, or shares one
-// with few others, so that no two processors pass a cache line to and fro. Changed by attached
+// with few others, so that no cache line bounces between processors. Changed by attached
 // threads only, so with the GIL it is plain.
 class SharedCount {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of pointers, for the collector: it meets each wrapper there is, and a node per entry is
-// what most of its time would go into.
+// A set of pointers for the collector, which visits every wrapper: with a node per entry it would
+// spend most of its time on allocations.
 //
 //   PointerSet<Wrapper> set;
 //   bool done = set.Insert(w);                    // false: out of memory; nothing throws here

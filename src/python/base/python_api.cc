@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Small helpers over CPython's API.
 #include "python/base/python_api.h"
 
 namespace tether_py {
 
 bool HasMethod(PyTypeObject* type, const char* name) {
-  PyObject* attr = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name);
-  if (attr == nullptr) PyErr_Clear();
-  Py_XDECREF(attr);
-  return attr != nullptr;
+  Ref interned = Ref::Steal(PyUnicode_InternFromString(name));
+  if (!interned) PyErr_Clear();
+  return interned && _PyType_Lookup(type, interned.get()) != nullptr;
 }
 
 bool ReadKeywords(const char* function, PyObject* const* values, PyObject* kwnames,

@@ -57,7 +57,7 @@ class ErrorAside {
 };
 
 // A Python object looked up on first use and kept for good. find() returns a new reference, or NULL
-// with an error set; so does the whole, but borrowed.
+// with an error set. FindOnce itself returns a borrowed one.
 template <typename Find>
 PyObject* FindOnce(std::atomic<PyObject*>* cache, Find&& find) {
   PyObject* found = cache->load(std::memory_order_acquire);

@@ -11,6 +11,10 @@
 // names a personality routine; the linker gives this library the one below (--wrap in
 // CMakeLists.txt), so an ordinary call pays nothing. Frames of others, further out, are not reached
 // because every function through which C++ enters Python has an UnwindStop (threads.h).
+//
+// Shared state:
+//   is_entering, leaving           of one thread each
+//   threads_entering, is_exiting   atomics
 #include <tvm/ffi/base_detail.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -26,9 +30,9 @@ namespace tether_py {
 
 namespace {
 
-// CPython 3.14 looks after threads that come in while it shuts down, and stops them out of our
-// sight.
-constexpr bool kGuardsEntry = PY_VERSION_HEX < 0x030E0000;
+// CPython 3.14 stops threads that enter while it shuts down, before they return to our code. But it
+// aborts if one makes its state when the shutdown is over.
+constexpr bool kStopsThreads = PY_VERSION_HEX >= 0x030E0000;
 
 // Whether this thread is counted in threads_entering.
 thread_local bool is_entering = false;
@@ -52,24 +56,22 @@ void EndEntering() {
 }
 
 // Others may have asked whether the interpreter shuts down before it did, and not have asked for
-// the GIL yet. Not for ever: somebody may have stopped the thread.
-void AwaitEnteringThreads() {
-  constexpr int kPatience = 10000;  // a second
-  for (int i = 0; i < kPatience && threads_entering.load() != 0; ++i) usleep(100);
+// the GIL yet. With a time limit: somebody may have stopped the thread.
+void AwaitEnteringThreads(int milliseconds) {
+  for (int i = 0; i < 10 * milliseconds && threads_entering.load() != 0; ++i) usleep(100);
 }
+constexpr int kPatience = 1000;
 
 // In the main thread, with the interpreter about to go: nobody may find one without a GIL.
-void OnInterpreterDict(PyObject*) {
-  if (kGuardsEntry) AwaitEnteringThreads();
-}
+void OnInterpreterDict(PyObject*) { AwaitEnteringThreads(kStopsThreads ? 50 : kPatience); }
 
 // An exit hook, the last one in most programs. Between it and the start of the shutdown nothing of
 // ours runs, and the shutdown frees the state of every other thread, also one that a thread is
-// making at that moment. So those that are at it come in now, and others wait outside.
+// making at that moment. So threads that are entering finish now, and others wait.
 PyObject* OnExit(PyObject*, PyObject*) {
   is_exiting = true;
   PyThreadState* state = PyEval_SaveThread();
-  AwaitEnteringThreads();
+  AwaitEnteringThreads(kPatience);
   PyEval_RestoreThread(state);
   Py_RETURN_NONE;
 }
@@ -99,7 +101,7 @@ void AwaitLeavingThread(PyObject* capsule) {
     delete cell;
     return;
   }
-  // Not for ever: somebody may have stopped the thread. The cell is left to it.
+  // With a time limit: somebody may have stopped the thread. It keeps the cell.
   constexpr int kPatience = 10000;
   for (int i = 0; i < kPatience && cell->now.load(std::memory_order_acquire); ++i) usleep(100);
 }
@@ -137,8 +139,10 @@ void StopIfFinalizing() {
 }
 
 bool EnterInterpreter(PyGILState_STATE* state) {
-  BeginEntering();
-  if (kGuardsEntry && is_exiting.load() && PyGILState_GetThisThreadState() == nullptr) {
+  bool is_new = PyGILState_GetThisThreadState() == nullptr;
+  bool is_counted = is_new || !kStopsThreads;
+  if (is_counted) BeginEntering();
+  if (is_new && is_exiting.load()) {
     EndEntering();
     AwaitShutdown();
     BeginEntering();
@@ -148,7 +152,7 @@ bool EnterInterpreter(PyGILState_STATE* state) {
     *state = PyGILState_Ensure();
     StopIfFinalizing();  // see RestoreThread
   }
-  EndEntering();
+  if (is_counted) EndEntering();
   return may_enter;
 }
 
@@ -158,7 +162,6 @@ int InitThreadExit() {
   static char anything;
   Ref capsule = Ref::Steal(PyCapsule_New(&anything, nullptr, OnInterpreterDict));
   if (!capsule || PyDict_SetItemString(dict, "tvm_ffi.core", capsule.get()) < 0) return -1;
-  if (!kGuardsEntry) return 0;
   static PyMethodDef on_exit = {"_on_exit", Entry<OnExit>, METH_NOARGS, nullptr};
   Ref hook = Ref::Steal(PyCFunction_New(&on_exit, nullptr));
   return hook && CallAtExit(hook.get()) ? 0 : -1;

@@ -50,10 +50,10 @@ class UnwindStop {
   UnwindStop() = default;
   UnwindStop(const UnwindStop&) = delete;
   UnwindStop& operator=(const UnwindStop&) = delete;
-  ~UnwindStop() { __asm__ volatile(""); }  // no instruction, but something to be done
+  ~UnwindStop() { __asm__ volatile(""); }  // emits nothing, but needs an unwind entry
 };
 
-// Ends a thread that has no business in the interpreter any more. Does not return then.
+// Stops this thread for good if the interpreter is shutting down. Does not return then.
 void StopIfFinalizing();
 
 // At exit, free-threaded CPython 3.13 frees the states of threads that are just leaving or about to

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python callables that C++ calls.
 //
-// Shared state: spare_, num_spare_: with the GIL only; without it they stay empty (IsSpare).
+// Shared state: spare_, num_spare_: with the GIL only; without it they stay empty (Recycle).
 #include "python/call/callback.h"
 #include "python/base/entry.h"
 
@@ -9,6 +9,7 @@
 #include "python/convert/errors.h"
 #include "python/data/exchange_api.h"
 #include "python/data/tensor.h"
+#include "python/wrap/edges.h"
 #include "python/wrap/release_queue.h"
 
 namespace tether_py {
@@ -40,21 +41,11 @@ class PyCallback : public ffi::FunctionObj {
   // Most callbacks end with the call they were made for. With the GIL such an object is kept,
   // empty, for the next callback.
 
-  static bool IsSpare(TVMFFIObject* h) {
-    if (kFreeThreaded || h->type_index != TypeIndex::kTVMFFIFunction ||
-        TVMFFIFunctionGetCellPtr(h)->safe_call != Call) {
-      return false;
-    }
-    // Nobody else has it, and there is no wrapper, not even a dormant one.
-    if (tie::CountWord::LoadAcquire(&h->combined_ref_count) !=
-        ffi::details::kCombinedRefCountBothOne) {
-      return false;
-    }
-    tie::TieSlot* slot = Engine::FindSlot(h);
-    return slot != nullptr && slot->word.load(std::memory_order_relaxed) == 0;
-  }
   static bool Recycle(TVMFFIObject* h) {
-    if (!IsSpare(h) || num_spare_ == kMaxSpare) return false;
+    if (kFreeThreaded || num_spare_ == kMaxSpare ||
+        TVMFFIFunctionGetCellPtr(h)->safe_call != Call || !IsSpare(h)) {
+      return false;
+    }
     auto* self = ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<PyCallback>(h);
     PyObject* callable = self->callable_;
     self->callable_ = nullptr;
@@ -118,7 +109,7 @@ class PyCallback : public ffi::FunctionObj {
     bool done = made == num_args && CallPython(callable_, stack, num_args, result);
     while (made > 0) {
       PyObject* arg = stack[--made];
-      // What C++ lends ends with the call, also where Python kept it.
+      // What C++ lends is valid during the call only, even if Python kept it.
       if (args[made].type_index == TypeIndex::kTVMFFIDLTensorPtr) EndView(arg);
       Py_DECREF(arg);
     }
@@ -240,7 +231,20 @@ PyObject* ConvertToFunc(PyObject*, PyObject* args) {
   return WrapCallable(callable, api);
 }
 
-PyMethodDef callback_functions[] = {{"_convert_to_ffi_func", Entry<ConvertToFunc>, METH_VARARGS,
+// The Python callable inside a function, or None.
+PyObject* CallableIn(PyObject*, PyObject* function) {
+  if (!PyObject_TypeCheck(function, types.function)) Py_RETURN_NONE;
+  Using used(AsWrapper(function));
+  if (used.get() == nullptr) {
+    PyErr_Clear();
+    Py_RETURN_NONE;
+  }
+  PyObject* callable = CallableOf(used.get());
+  return Py_NewRef(callable != nullptr ? callable : Py_None);
+}
+
+PyMethodDef callback_functions[] = {{"_callable_in", Entry<CallableIn>, METH_O, nullptr},
+                                    {"_convert_to_ffi_func", Entry<ConvertToFunc>, METH_VARARGS,
                                      "A Function around a Python callable."},
                                     {nullptr, nullptr, 0, nullptr}};
 

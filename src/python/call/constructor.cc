@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes whose __init__ only passes its arguments on to the type's C++ constructor.
+// Calls of a class that go straight to its C++ constructor.
 //
-// Such an __init__ is an Initializer. It goes from the arguments to C++ itself, also when a
-// subclass calls it through super(), and leaves what is not simple, errors above all, to a function
-// written in Python (_dunder.py), which it resembles. As long as it is the one a lookup would find,
-// calling the class does not call it, but does the same at once.
+// So do those of a class whose __init__ only passes its arguments on (initializer.cc).
 //
 // Shared state:
 //   Constructors()         by constructors_mutex. Constructors are never freed.
@@ -12,40 +9,24 @@
 //                          is taken out under the mutex.
 //   Constructor::version   lock-free; the rest of a constructor is constant.
 //   the interned names     set at import, constant afterwards.
-#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
 #include "python/base/entry.h"
-#include "python/base/python_api.h"
+#include "python/call/constructor.h"
 #include "python/call/function.h"
+#include "python/call/parameters.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
-#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
 using ffi::TypeIndex;
 
-namespace {
-
-// Never freed, like its class.
-struct Constructor {
-  PyTypeObject* cls;
-  PyObject* init;       // what __init__ must be: the Initializer
-  PyObject* in_python;  // what it stands for
-  PyObject* type_info;  // what __tvm_ffi_type_info__ must be, or None
-  TVMFFIObject* func;
-  bool takes_keywords;  // in the form KWARGS, name, value, ...
-  PyObject* names;      // of the positions: a tuple, empty if they have none
-  PyObject* defaults;   // as many, MISSING where there is none; or empty: C++ knows them
-  Py_ssize_t num_defaults;
-  // The version of the class that was last found to be as above; 0 for none.
-  std::atomic<unsigned int> version{0};
-};
-
 PyObject* init_name = nullptr;
 PyObject* info_name = nullptr;
+
+namespace {
 
 // All constructors, and a small table in front that answers nearly every time.
 std::mutex constructors_mutex;
@@ -114,77 +95,6 @@ TVM_FFI_NO_INLINE PyObject* ConstructByInit(PyObject* cls, PyObject* const* args
   return Py_TYPE(cls)->tp_call(cls, tuple.get(), kwargs.get());
 }
 
-// Makes the object and binds it to `self`, then returns None; without a `self`, to a new wrapper.
-PyObject* ConstructFrom(Constructor* constructor, Wrapper* self, PyObject* const* args,
-                        Py_ssize_t nargs) {
-  TVMFFIAny result;
-  tie::StoreNone(&result);
-  {
-    CallArguments converted;
-    if (!converted.AddAll(args, nargs)) return nullptr;
-    if (int code = CallDirectly(constructor->func, &converted, &result)) {
-      return RaiseFromCall(code, args, nargs);
-    }
-    AfterSuccess();
-  }
-  PyTypeObject* cls = constructor->cls;
-  if (TVM_FFI_PREDICT_FALSE(result.type_index < TypeIndex::kTVMFFIStaticObjectBegin)) {
-    return PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
-                        cls->tp_name);
-  }
-  if (self != nullptr) return BindNew(self, result.v_obj) ? Py_NewRef(Py_None) : nullptr;
-  Wrapper* w = AllocateWrapper(cls);
-  if (TVM_FFI_PREDICT_FALSE(w == nullptr)) {
-    Engine::DropStrong(result.v_obj);
-    return nullptr;
-  }
-  BindNew(w, result.v_obj);  // a new one takes it
-  return AsObject(w);
-}
-
-// Whether the arguments lie as C++ takes them: no keywords, or keywords that continue the
-// positional arguments in order. Not where one of them is MISSING: that asks for the default. A
-// name that is found is interned, as the constructor's are; others are left to the slower way.
-inline bool AreInOrder(const Constructor* constructor, PyObject* const* args, Py_ssize_t nargs,
-                       PyObject* kwnames) {
-  if (TVM_FFI_PREDICT_TRUE(kwnames == nullptr)) return nargs >= constructor->num_defaults;
-  Py_ssize_t total = nargs + PyTuple_GET_SIZE(kwnames);
-  if (total < constructor->num_defaults) return false;
-  if (total == nargs) return true;  // no keywords after all
-  if (total > PyTuple_GET_SIZE(constructor->names)) return false;
-  for (Py_ssize_t i = nargs; i < total; ++i) {
-    bool is_here = PyTuple_GET_ITEM(constructor->names, i) == PyTuple_GET_ITEM(kwnames, i - nargs);
-    if (!is_here || args[i] == sentinels.missing) return false;
-  }
-  return true;
-}
-
-// Puts keywords, in any order, and defaults into their positions, up to the last one that is given
-// or filled. False if a position stays empty, and where a keyword is MISSING or not found.
-bool Place(const Constructor* constructor, PyObject* const* args, Py_ssize_t nargs,
-           PyObject* kwnames, std::vector<PyObject*>* placed) {
-  Py_ssize_t nkw = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
-  Py_ssize_t total = std::max(nargs + nkw, constructor->num_defaults);
-  if (total > PyTuple_GET_SIZE(constructor->names)) return false;
-  placed->assign(args, args + nargs);
-  placed->resize(total, nullptr);
-  for (Py_ssize_t i = 0; i < nkw; ++i) {
-    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
-    Py_ssize_t place = nargs;
-    while (place < total && PyTuple_GET_ITEM(constructor->names, place) != name) ++place;
-    if (place == total || args[nargs + i] == sentinels.missing) return false;
-    (*placed)[place] = args[nargs + i];
-  }
-  for (Py_ssize_t i = nargs; i < total; ++i) {
-    PyObject*& value = (*placed)[i];
-    if (value == nullptr && i < constructor->num_defaults) {
-      value = PyTuple_GET_ITEM(constructor->defaults, i);
-    }
-    if (value == nullptr || value == sentinels.missing) return false;
-  }
-  return true;
-}
-
 // Positional arguments, KWARGS, and the names and values of those keywords that are not MISSING.
 void Pack(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
           std::vector<PyObject*>* packed) {
@@ -197,12 +107,45 @@ void Pack(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
   }
 }
 
-// Arguments that are not in order.
-TVM_FFI_NO_INLINE PyObject* ConstructSlowly(Constructor* constructor, Wrapper* self,
-                                            PyObject* const* args, Py_ssize_t nargs,
-                                            PyObject* kwnames) {
+PyObject* Construct(PyObject* cls, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  Constructor* constructor = Find(reinterpret_cast<PyTypeObject*>(cls));
+  if (TVM_FFI_PREDICT_FALSE(constructor == nullptr || !IsCurrent(constructor))) {
+    return ConstructByInit(cls, args, nargs, kwnames);
+  }
+  return ConstructAny(constructor, nullptr, args, nargs, kwnames);
+}
+
+}  // namespace
+
+PyObject* ConstructFrom(Constructor* constructor, Wrapper* self, PyObject* const* args,
+                        Py_ssize_t nargs) {
+  TVMFFIAny result;
+  tie::StoreNone(&result);
+  {
+    CallArguments converted;
+    if (!converted.AddAll(args, nargs)) return nullptr;
+    if (!CallConstructor(constructor->func, args, &converted, &result)) return nullptr;
+  }
+  PyTypeObject* cls = constructor->cls;
+  if (TVM_FFI_PREDICT_FALSE(result.type_index < TypeIndex::kTVMFFIStaticObjectBegin)) {
+    return PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
+                        cls->tp_name);
+  }
+  if (self != nullptr) return BindNew(self, result.v_obj) ? Py_NewRef(Py_None) : nullptr;
+  Wrapper* w = AllocateWrapper(cls);
+  if (TVM_FFI_PREDICT_FALSE(w == nullptr)) {
+    Engine::DropStrong(result.v_obj);
+    return nullptr;
+  }
+  BindNew(w, result.v_obj);  // cannot fail for a new wrapper
+  return AsObject(w);
+}
+
+PyObject* ConstructSlowly(Constructor* constructor, Wrapper* self, PyObject* const* args,
+                          Py_ssize_t nargs, PyObject* kwnames) {
   std::vector<PyObject*> placed;
-  if (!Place(constructor, args, nargs, kwnames, &placed)) {
+  if (Place(constructor->names, constructor->defaults, args, nargs, kwnames, &placed)) {
     if (!constructor->takes_keywords || kwnames == nullptr) {
       // That __init__ calls the function in Python, as does what is called here.
       if (self == nullptr) {
@@ -215,143 +158,15 @@ TVM_FFI_NO_INLINE PyObject* ConstructSlowly(Constructor* constructor, Wrapper* s
   return ConstructFrom(constructor, self, placed.data(), static_cast<Py_ssize_t>(placed.size()));
 }
 
-inline PyObject* ConstructAny(Constructor* constructor, Wrapper* self, PyObject* const* args,
-                              Py_ssize_t nargs, PyObject* kwnames) {
-  if (TVM_FFI_PREDICT_FALSE(!AreInOrder(constructor, args, nargs, kwnames))) {
-    return ConstructSlowly(constructor, self, args, nargs, kwnames);
-  }
-  if (kwnames != nullptr) nargs += PyTuple_GET_SIZE(kwnames);
-  return ConstructFrom(constructor, self, args, nargs);
-}
-
-PyObject* Construct(PyObject* cls, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-  Constructor* constructor = Find(reinterpret_cast<PyTypeObject*>(cls));
-  if (TVM_FFI_PREDICT_FALSE(constructor == nullptr || !IsCurrent(constructor))) {
-    return ConstructByInit(cls, args, nargs, kwnames);
-  }
-  return ConstructAny(constructor, nullptr, args, nargs, kwnames);
-}
-
-// ---- __init__
-
-struct Initializer {
-  PyObject_HEAD vectorcallfunc vectorcall;
-  Constructor* constructor;
-  PyObject* weakrefs;
-};
-
-Initializer* AsInitializer(PyObject* obj) { return reinterpret_cast<Initializer*>(obj); }
-
-// Whether `self` is a new object of the class, or of a subclass that is not registered.
-bool IsSimple(const Constructor* constructor, PyObject* self) {
-  if (!PyObject_TypeCheck(self, constructor->cls)) return false;
-  if (AsWrapper(self)->handle.load(std::memory_order_relaxed) != tie::kEmpty) return false;
-  return constructor->type_info == Py_None ||
-         _PyType_Lookup(Py_TYPE(self), info_name) == constructor->type_info;
-}
-
-PyObject* Initialize(PyObject* callee, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  Constructor* constructor = AsInitializer(callee)->constructor;
-  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-  if (TVM_FFI_PREDICT_FALSE(nargs == 0 || !IsSimple(constructor, args[0]))) {
-    return PyObject_Vectorcall(constructor->in_python, args, nargs, kwnames);
-  }
-  return ConstructAny(constructor, AsWrapper(args[0]), args + 1, nargs - 1, kwnames);
-}
-
-PyObject* ReprInit(PyObject* self) {
-  return PyObject_Repr(AsInitializer(self)->constructor->in_python);
-}
-
-// Whatever is not a matter of calls is the function's in Python.
-PyObject* GetInitAttribute(PyObject* self, PyObject* name) {
-  bool is_slot = _PyType_Lookup(Py_TYPE(self), name) != nullptr;
-  bool is_text =
-      PyUnicode_Check(name) && (PyUnicode_CompareWithASCIIString(name, "__doc__") == 0 ||
-                                PyUnicode_CompareWithASCIIString(name, "__module__") == 0);
-  return is_slot && !is_text ? PyObject_GenericGetAttr(self, name)
-                             : PyObject_GetAttr(AsInitializer(self)->constructor->in_python, name);
-}
-
-int SetInitAttribute(PyObject* self, PyObject* name, PyObject* value) {
-  return PyObject_SetAttr(AsInitializer(self)->constructor->in_python, name, value);
-}
-
-PyObject* ReduceInit(PyObject* self, PyObject*) {
-  return ReduceToAttribute(AsInitializer(self)->constructor->cls, init_name);
-}
-
-PyMethodDef initializer_methods[] = {{"__reduce__", Entry<ReduceInit>, METH_NOARGS, nullptr},
-                                     {nullptr, nullptr, 0, nullptr}};
-
-PyMemberDef initializer_members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(Initializer, weakrefs), READONLY, nullptr},
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Initializer, vectorcall), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-
-PyType_Slot initializer_slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                                   {Py_tp_descr_get, Slot<GetBound>()},
-                                   {Py_tp_repr, Slot<ReprInit>()},
-                                   {Py_tp_getattro, Slot<GetInitAttribute>()},
-                                   {Py_tp_setattro, Slot<SetInitAttribute>()},
-                                   {Py_tp_methods, initializer_methods},
-                                   {Py_tp_members, initializer_members},
-                                   {0, nullptr}};
-
-PyType_Spec initializer_spec = {"tvm_ffi.core.Initializer", sizeof(Initializer), 0,
-                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
-                                    Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_IMMUTABLETYPE |
-                                    Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                initializer_slots};
-
-PyTypeObject* initializer_type = nullptr;
-
-PyObject* MakeInitializer(PyObject*, PyObject* args) {
-  PyObject *cls, *in_python, *type_info, *func, *names, *defaults;
-  int takes_keywords;
-  if (!PyArg_ParseTuple(args, "O!OOO!pO!O!", &PyType_Type, &cls, &in_python, &type_info,
-                        types.function, &func, &takes_keywords, &PyTuple_Type, &names,
-                        &PyTuple_Type, &defaults)) {
-    return nullptr;
-  }
-  auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  if (!PyType_IsSubtype(type, types.object) || IsFunctionClass(type)) return Py_NewRef(in_python);
-  if (PyTuple_GET_SIZE(defaults) > PyTuple_GET_SIZE(names)) {
-    return PyErr_Format(PyExc_ValueError, "more defaults than names");
-  }
-  TVMFFIObject* h = UseHandle(AsWrapper(func));
-  if (h == nullptr) return nullptr;
-  Ref init = Ref::Steal(initializer_type->tp_alloc(initializer_type, 0));
-  if (!init) return nullptr;
-  Engine::AddStrong(h);
-  auto* made = new Constructor{type,
-                               Py_NewRef(init.get()),
-                               Py_NewRef(in_python),
-                               Py_NewRef(type_info),
-                               h,
-                               takes_keywords != 0,
-                               Py_NewRef(names),
-                               Py_NewRef(defaults),
-                               PyTuple_GET_SIZE(defaults)};
-  Py_INCREF(cls);
-  AsInitializer(init.get())->vectorcall = Entry<Initialize>;
-  AsInitializer(init.get())->constructor = made;
+void AddConstructor(Constructor* constructor) {
+  PyTypeObject* cls = constructor->cls;
   {
     std::lock_guard<std::mutex> lock(constructors_mutex);
-    Constructors()[type] = made;
-    RecentOf(type).store(nullptr, std::memory_order_release);
+    Constructors()[cls] = constructor;
+    RecentOf(cls).store(nullptr, std::memory_order_release);
   }
-  if (EnableVectorcall(type)) type->tp_vectorcall = Entry<Construct>;
-  return init.release();
+  if (EnableVectorcall(cls)) cls->tp_vectorcall = Entry<Construct>;
 }
-
-PyMethodDef constructor_functions[] = {
-    {"_make_initializer", Entry<MakeInitializer>, METH_VARARGS,
-     "The __init__ of a class that only forwards to an FFI function."},
-    {nullptr, nullptr, 0, nullptr}};
-
-}  // namespace
 
 PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
   if (nargs < 1 || !PyObject_TypeCheck(args[0], types.function)) {
@@ -362,14 +177,13 @@ PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssiz
   ffi::ObjectPtr<ffi::Object> before = TakeBefore(w);
   TVMFFIObject* func = UseHandle(AsWrapper(args[0]));
   if (func == nullptr) return nullptr;
+  if (func->type_index != TypeIndex::kTVMFFIFunction) return RaiseNoFunction(args[0]);
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
     CallArguments converted;
     if (!converted.AddAll(args + 1, nargs - 1)) return nullptr;
-    if (int code = TVMFFIFunctionCall(func, converted.data(), converted.size(), &result)) {
-      return RaiseFromCall(code, args + 1, nargs - 1);
-    }
+    if (!CallConstructor(func, args + 1, &converted, &result)) return nullptr;
   }
   if (result.type_index < TypeIndex::kTVMFFIStaticObjectBegin) {
     return PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
@@ -379,12 +193,10 @@ PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssiz
   Py_RETURN_NONE;
 }
 
-int InitConstructors(PyObject* module) {
+int InitConstructors(PyObject*) {
   init_name = PyUnicode_InternFromString("__init__");
   info_name = PyUnicode_InternFromString("__tvm_ffi_type_info__");
-  initializer_type = AddType(module, &initializer_spec, nullptr);
-  if (init_name == nullptr || info_name == nullptr || initializer_type == nullptr) return -1;
-  return PyModule_AddFunctions(module, constructor_functions);
+  return init_name != nullptr && info_name != nullptr ? 0 : -1;
 }
 
 }  // namespace tether_py

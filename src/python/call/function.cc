@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Function: C++ functions that Python calls.
+// A call of a C++ function from Python.
 //
-// Shared state: release_gil_default: set at import, constant afterwards. release_gil of a function
-// is a plain flag that any thread may set (FunctionWrapper).
+// Shared state: release_gil_default: set when the extension is loaded, constant afterwards.
 #include "python/call/function.h"
 #include "python/base/entry.h"
-
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/memory.h>
 
 #include <cstdlib>
 #include <vector>
 
-#include "python/base/python_api.h"
+#include "python/call/call_environment.h"
+#include "python/call/parameters.h"
 #include "python/convert/errors.h"
 #include "python/data/tensor.h"
-#include "python/wrap/python_hooks.h"
-#include "python/wrap/release_queue.h"
 
 namespace tether_py {
 
@@ -24,8 +19,11 @@ using ffi::TypeIndex;
 
 namespace {
 
-// The default of Function.release_gil, from the environment at import.
-bool release_gil_default = true;
+// The default of Function.release_gil, from the environment.
+const bool release_gil_default = [] {
+  const char* setting = std::getenv("TVM_FFI_RELEASE_GIL_BY_DEFAULT");
+  return setting == nullptr || std::atoi(setting) != 0;
+}();
 
 // ---- calls ----
 
@@ -54,66 +52,19 @@ int CallKeepingGIL(TVMFFIObject* func, Arguments* args, TVMFFIAny* result, PyObj
   return CallDirectly(func, args, result);
 }
 
-// The stream and the tensor allocator that the arguments of a call ask for, while it runs.
-class CallEnvironment {
- public:
-  explicit CallEnvironment(const CallContext& context) : context_(context) {}
-  // Both: false with an error set.
-  bool Enter() {
-    if (context_.device_type != -1) {
-      int code = TVMFFIEnvSetStream(context_.device_type, context_.device_id, context_.stream,
-                                    &previous_stream_);
-      if (code != 0) return RaiseFromCall(code) != nullptr;
-    }
-    if (allocator() == nullptr) return true;
-    int code = TVMFFIEnvSetDLPackManagedTensorAllocator(allocator(), 0, &previous_allocator_);
-    return code == 0 || RaiseFromCall(code) != nullptr;
-  }
-  bool Leave() {
-    if (context_.device_type != -1 && previous_stream_ != context_.stream &&
-        TVMFFIEnvSetStream(context_.device_type, context_.device_id, previous_stream_, nullptr)) {
-      PyErr_SetString(PyExc_RuntimeError, "Failed to recover stream");
-      return false;
-    }
-    if (allocator() != nullptr && previous_allocator_ != allocator() &&
-        TVMFFIEnvSetDLPackManagedTensorAllocator(previous_allocator_, 0, nullptr)) {
-      PyErr_SetString(PyExc_RuntimeError, "Failed to recover DLPack managed tensor allocator");
-      return false;
-    }
-    return true;
-  }
-
- private:
-  DLPackManagedTensorAllocator allocator() const {
-    return context_.api != nullptr ? context_.api->managed_tensor_allocator : nullptr;
-  }
-  const CallContext& context_;
-  TVMFFIStreamHandle previous_stream_ = nullptr;
-  DLPackManagedTensorAllocator previous_allocator_ = nullptr;
-};
-
-// A call with tensors of a framework among its arguments.
-TVM_FFI_NO_INLINE PyObject* CallInContext(TVMFFIObject* func, PyObject* const* args,
-                                          CallArguments* converted, bool release_gil, bool walks) {
+TVM_FFI_NO_INLINE PyObject* CallFunctionInContext(TVMFFIObject* func, PyObject* const* args,
+                                                  CallArguments* converted, bool release_gil,
+                                                  bool walks) {
   TVMFFIAny result;
   tie::StoreNone(&result);
-  CallEnvironment environment(*converted->context());
-  if (!environment.Enter()) return nullptr;
-  int code = release_gil ? CallWithoutGIL(func, converted, &result)
-                         : CallKeepingGIL(func, converted, &result, args, converted->size(), walks);
-  bool left = environment.Leave();
-  if (code != 0) {
-    if (!left) PyErr_Clear();  // the failure of the call says more
-    return RaiseFromCall(code, args, converted->size());
-  }
-  if (left) AfterSuccess();
-  if (left) {
-    return result.type_index == TypeIndex::kTVMFFIDLTensorPtr
-               ? FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, converted)
-               : FromOwnedAny(result, converted->context()->api);
-  }
-  ffi::details::AnyUnsafe::MoveTVMFFIAnyToAny(&result).reset();
-  return nullptr;
+  bool done = InEnvironment(args, converted, &result, [&] {
+    return release_gil ? CallWithoutGIL(func, converted, &result)
+                       : CallKeepingGIL(func, converted, &result, args, converted->size(), walks);
+  });
+  if (!done) return nullptr;
+  return result.type_index == TypeIndex::kTVMFFIDLTensorPtr
+             ? FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, converted)
+             : FromOwnedAny(result, converted->context()->api);
 }
 
 // Calls and converts; `release_gil` around the C++ part.
@@ -125,7 +76,7 @@ TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args,
     CallArguments converted;
     if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs))) return nullptr;
     if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
-      return CallInContext(func, args, &converted, release_gil, walks);
+      return CallFunctionInContext(func, args, &converted, release_gil, walks);
     }
     int code = release_gil ? CallWithoutGIL(func, &converted, &result)
                            : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
@@ -139,236 +90,76 @@ TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args,
   return FromOwnedAnyInline(result);
 }
 
-PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  auto* w = reinterpret_cast<FunctionWrapper*>(self);
-  if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) {
-    return PyErr_Format(PyExc_TypeError, "__call__() got an unexpected keyword argument %R",
-                        PyTuple_GET_ITEM(kwnames, 0));
-  }
-  TVMFFIObject* func = UseHandle(&w->base);
-  if (func == nullptr) return nullptr;
-  if (func->type_index != TypeIndex::kTVMFFIFunction) {
-    return PyErr_Format(PyExc_TypeError, "%s object does not hold an ffi.Function",
-                        Py_TYPE(self)->tp_name);
-  }
-  return CallFunction(func, args, PyVectorcall_NARGS(nargsf), w->release_gil, w->walks);
-}
-
-// ---- named parameters
-
-// What errors call the function.
+// What errors call the function, or NULL.
 PyObject* NameOf(const FunctionWrapper* w) {
   if (w->origin == nullptr) return nullptr;
   return PyTuple_Check(w->origin) ? PyTuple_GET_ITEM(w->origin, 0) : w->origin;
 }
 
-PyObject* RaiseBadCall(const FunctionWrapper* w, const char* format, PyObject* parameter) {
-  Ref text = Ref::Steal(PyUnicode_FromFormat(format, parameter));
+// The first part of the text is fixed by the interface.
+TVM_FFI_NO_INLINE PyObject* RaiseNoNames(const FunctionWrapper* w, PyObject* kwnames) {
+  Ref name = Ref::Borrow(NameOf(w));
+  if (!name) name = Ref::Steal(PyUnicode_FromString("this function"));
+  if (!name) return nullptr;
+  return PyErr_Format(PyExc_TypeError,
+                      "__call__() got an unexpected keyword argument %R; the parameters of %U have "
+                      "no names, pass the values by position",
+                      PyTuple_GET_ITEM(kwnames, 0), name.get());
+}
+
+TVM_FFI_INLINE PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
+                                    PyObject* kwnames) {
+  auto* w = reinterpret_cast<FunctionWrapper*>(self);
+  if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) return RaiseNoNames(w, kwnames);
+  TVMFFIObject* func = UseHandle(&w->base);
+  if (func == nullptr) return nullptr;
+  if (func->type_index != TypeIndex::kTVMFFIFunction) return RaiseNoFunction(self);
+  bool walks = kFreeThreaded && w->walks;  // with a GIL there is nothing to lock
+  return CallFunction(func, args, PyVectorcall_NARGS(nargsf), w->release_gil, walks);
+}
+
+// ---- named parameters
+
+PyObject* RaiseMisfit(const FunctionWrapper* w, const Misfit& misfit) {
+  const char* format = misfit.reason == Misfit::kUnexpected
+                           ? "got an unexpected keyword argument %R"
+                       : misfit.reason == Misfit::kTwice ? "got multiple values for argument %R"
+                                                         : "missing required argument: %R";
+  Ref text = Ref::Steal(PyUnicode_FromFormat(format, misfit.name));
   PyObject* name = NameOf(w);
   if (text && name != nullptr) PyErr_Format(PyExc_TypeError, "%U() %U", name, text.get());
   if (text && name == nullptr) PyErr_SetObject(PyExc_TypeError, text.get());
   return nullptr;
 }
 
-// The place of a name in a tuple of names, or -1.
-Py_ssize_t PlaceOf(PyObject* name, PyObject* names) {
-  Py_ssize_t count = PyTuple_GET_SIZE(names);
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    if (PyTuple_GET_ITEM(names, i) == name) return i;
-  }
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    if (PyUnicode_Compare(PyTuple_GET_ITEM(names, i), name) == 0) return i;
-  }
-  return -1;
-}
-
-// A call of a function whose parameters have names: keywords and defaults become positions. Too
-// many arguments are left to the function, which knows what to say.
+// A call of a function whose parameters have names.
 PyObject* VectorcallNamed(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   auto* w = reinterpret_cast<FunctionWrapper*>(self);
   Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-  Py_ssize_t nkw = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  bool has_keywords = kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0;
   PyObject* names = PyTuple_GET_ITEM(w->parameters, 0);
   PyObject* defaults = PyTuple_GET_ITEM(w->parameters, 1);
-  Py_ssize_t count = PyTuple_GET_SIZE(names);
-  if (nkw == 0 && nargs >= count) return Vectorcall(self, args, nargsf, nullptr);
-  std::vector<PyObject*> placed(args, args + nargs);
-  if (nargs < count) placed.resize(count, nullptr);
-  for (Py_ssize_t i = 0; i < nkw; ++i) {
-    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
-    Py_ssize_t place = PlaceOf(name, names);
-    if (place < 0) return RaiseBadCall(w, "got an unexpected keyword argument %R", name);
-    if (placed[place] != nullptr) {
-      return RaiseBadCall(w, "got multiple values for argument %R", name);
-    }
-    placed[place] = args[nargs + i];
+  if (!has_keywords && nargs >= PyTuple_GET_SIZE(names)) {
+    return Entry<Vectorcall>(self, args, nargsf, nullptr);
   }
-  for (Py_ssize_t i = nargs; i < count; ++i) {
-    if (placed[i] == nullptr) placed[i] = PyTuple_GET_ITEM(defaults, i);
-    if (placed[i] == sentinels.missing) {
-      return RaiseBadCall(w, "missing required argument: %R", PyTuple_GET_ITEM(names, i));
-    }
+  std::vector<PyObject*> placed;
+  if (Misfit misfit = Place(names, defaults, args, nargs, kwnames, &placed)) {
+    return RaiseMisfit(w, misfit);
   }
-  return Vectorcall(self, placed.data(), placed.size(), nullptr);
+  return Entry<Vectorcall>(self, placed.data(), placed.size(), nullptr);
 }
-
-PyObject* GetReleaseGil(PyObject* self, void*) {
-  return PyBool_FromLong(reinterpret_cast<FunctionWrapper*>(self)->release_gil);
-}
-
-int SetReleaseGil(PyObject* self, PyObject* value, void*) {
-  if (value == nullptr) {
-    PyErr_SetString(PyExc_AttributeError, "release_gil cannot be deleted");
-    return -1;
-  }
-  int flag = PyObject_IsTrue(value);
-  if (flag < 0) return -1;
-  reinterpret_cast<FunctionWrapper*>(self)->release_gil = flag != 0;
-  return 0;
-}
-
-// The closure of these is the name of the attribute.
-PyObject* GetDescribed(PyObject* self, void* name) {
-  PyObject* dict = reinterpret_cast<FunctionWrapper*>(self)->dict;
-  const char* attribute = static_cast<const char*>(name);
-  PyObject* set = dict != nullptr ? PyDict_GetItemString(dict, attribute) : nullptr;
-  return set != nullptr ? Py_NewRef(set) : Describe(self, attribute);
-}
-
-int SetDescribed(PyObject* self, PyObject* value, void* name) {
-  Ref dict = Ref::Steal(PyObject_GenericGetDict(self, nullptr));
-  if (!dict) return -1;
-  const char* attribute = static_cast<const char*>(name);
-  return value != nullptr ? PyDict_SetItemString(dict.get(), attribute, value)
-                          : PyDict_DelItemString(dict.get(), attribute);
-}
-
-PyObject* ReprFunction(PyObject* self) { return Describe(self, "__repr__"); }
-
-PyObject* FunctionFromHandle(TVMFFIObjectHandle handle) {
-  return WrapOwned(static_cast<TVMFFIObject*>(handle));
-}
-
-// Arguments (symbol: int, *, keep_alive_object=None) of the two constructors from symbols.
-bool ParseSymbol(PyObject* args, PyObject* kwargs, const char* format, void** symbol,
-                 PyObject** keep_alive) {
-  static const char* names[] = {"c_symbol", "keep_alive_object", nullptr};
-  PyObject* address;
-  *keep_alive = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &address,
-                                   keep_alive)) {
-    return false;
-  }
-  *symbol = PyLong_AsVoidPtr(address);
-  if (*symbol == nullptr) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the symbol must not be NULL");
-    return false;
-  }
-  return true;
-}
-
-PyObject* FromExternC(PyObject*, PyObject* args, PyObject* kwargs) {
-  void* symbol;
-  PyObject* keep_alive;
-  if (!ParseSymbol(args, kwargs, "O|$O:__from_extern_c__", &symbol, &keep_alive)) return nullptr;
-  bool kept = keep_alive != Py_None;
-  if (kept) Py_INCREF(keep_alive);
-  TVMFFIObjectHandle handle = nullptr;
-  int code = TVMFFIFunctionCreate(kept ? keep_alive : nullptr,
-                                  reinterpret_cast<TVMFFISafeCallType>(symbol),
-                                  kept ? ReleaseFromAnyThread : nullptr, &handle);
-  if (code != 0) {
-    if (kept) Py_DECREF(keep_alive);
-    return RaiseFromCall(code);
-  }
-  return FunctionFromHandle(handle);
-}
-
-// A function in the packed convention of MLIR: five pointers to handle, args, count, result, code.
-class MLIRFunction : public ffi::FunctionObj {
- public:
-  MLIRFunction(void (*symbol)(void**), PyObject* keep_alive)
-      : symbol_(symbol), keep_alive_(Py_XNewRef(keep_alive)) {
-    safe_call = Call;
-  }
-  ~MLIRFunction() {
-    if (keep_alive_ != nullptr) ReleaseFromAnyThread(keep_alive_);
-  }
-
- private:
-  static int Call(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
-    auto* self = static_cast<MLIRFunction*>(static_cast<ffi::Object*>(handle));
-    void* no_handle = nullptr;
-    int ret_code = 0;
-    void* packed[] = {&no_handle, &args, &num_args, &result, &ret_code};
-    self->symbol_(packed);
-    return ret_code;
-  }
-
-  void (*symbol_)(void**);
-  PyObject* keep_alive_;
-};
-
-PyObject* FromMLIR(PyObject*, PyObject* args, PyObject* kwargs) {
-  void* symbol;
-  PyObject* keep_alive;
-  if (!ParseSymbol(args, kwargs, "O|$O:__from_mlir_packed_safe_call__", &symbol, &keep_alive)) {
-    return nullptr;
-  }
-  return Guarded([&] {
-    auto func = ffi::make_object<MLIRFunction>(reinterpret_cast<void (*)(void**)>(symbol),
-                                               keep_alive != Py_None ? keep_alive : nullptr);
-    return FunctionFromHandle(
-        ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(func)));
-  });
-}
-
-PyMethodDef function_methods[] = {
-    {"__from_extern_c__", EntryOfAnyKind<FromExternC>(), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
-     "A function from the address of a C function of the safe-call convention."},
-    {"__from_mlir_packed_safe_call__", EntryOfAnyKind<FromMLIR>(),
-     METH_VARARGS | METH_KEYWORDS | METH_STATIC,
-     "A function from the address of a C function of MLIR's packed convention."},
-    {nullptr, nullptr, 0, nullptr}};
-
-PyGetSetDef function_getset[] = {
-    {"release_gil", Entry<GetReleaseGil>, Entry<SetReleaseGil>,
-     "Whether other Python threads run during a call; turn it off for short functions.", nullptr},
-    {"__name__", Entry<GetDescribed>, Entry<SetDescribed>, nullptr, const_cast<char*>("__name__")},
-    {"__qualname__", Entry<GetDescribed>, Entry<SetDescribed>, nullptr,
-     const_cast<char*>("__qualname__")},
-    {"__text_signature__", Entry<GetDescribed>, Entry<SetDescribed>, nullptr,
-     const_cast<char*>("__text_signature__")},
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
-
-PyMemberDef function_members[] = {
-    {"_origin", T_OBJECT, offsetof(FunctionWrapper, origin), READONLY, nullptr},
-    {"_parameters", T_OBJECT, offsetof(FunctionWrapper, parameters), READONLY, nullptr},
-    {"__dictoffset__", T_PYSSIZET, offsetof(FunctionWrapper, dict), READONLY, nullptr},
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(FunctionWrapper, vectorcall), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-
-PyType_Slot function_slots[] = {
-    {Py_tp_doc, const_cast<char*>("A function that any language may have made.\n\n"
-                                  ">>> import tvm_ffi\n"
-                                  ">>> tvm_ffi.convert(lambda x: x + 1)(1)\n"
-                                  "2\n")},
-    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-    {Py_tp_repr, Slot<ReprFunction>()},
-    {Py_tp_methods, function_methods},
-    {Py_tp_getset, function_getset},
-    {Py_tp_members, function_members},
-    {0, nullptr}};
-
-PyType_Spec function_spec = {"tvm_ffi.core.Function", sizeof(FunctionWrapper), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL,
-                             function_slots};
 
 }  // namespace
 
-PyObject* Describe(PyObject* described, const char* attribute) {
-  return PyObject_CallFunction(hooks.describe, "Os", described, attribute);
+PyObject* RaiseNoFunction(PyObject* wrapper) {
+  return PyErr_Format(PyExc_TypeError, "%s object does not hold an ffi.Function",
+                      Py_TYPE(wrapper)->tp_name);
+}
+
+bool CallInContext(TVMFFIObject* func, PyObject* const* args, CallArguments* converted,
+                   TVMFFIAny* result) {
+  return InEnvironment(args, converted, result,
+                       [&] { return CallDirectly(func, converted, result); });
 }
 
 void InitFunctionWrapper(FunctionWrapper* w) {
@@ -382,15 +173,6 @@ void SetParameters(FunctionWrapper* w, PyObject* parameters) {
   if (w->parameters != nullptr) return;
   w->parameters = owned.release();
   w->vectorcall = Entry<VectorcallNamed>;
-}
-
-int InitFunctionType(PyObject* module) {
-  const char* setting = std::getenv("TVM_FFI_RELEASE_GIL_BY_DEFAULT");
-  release_gil_default = setting == nullptr || std::atoi(setting) != 0;
-  types.function = AddType(module, &function_spec, types.object);
-  if (types.function == nullptr) return -1;
-  SetClassOfIndex(TypeIndex::kTVMFFIFunction, types.function);
-  return 0;
 }
 
 }  // namespace tether_py

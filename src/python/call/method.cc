@@ -4,7 +4,7 @@
 // A call checks the object and goes on in the function, whose first argument is that object. The
 // interpreter calls descriptors of this kind without making a bound method first.
 //
-// Shared state: none. A descriptor does not change after it is made.
+// Shared state: method_type: set at import. A descriptor does not change after it is made.
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/function.h"

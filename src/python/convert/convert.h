@@ -2,7 +2,7 @@
 // Values across the boundary: Python -> Any (arguments) and Any -> Python (results).
 //
 // This is the contract. What the kinds of values are, and in which order a Python value is asked
-// what it is, stands in kinds/, which knows all of them.
+// what it is, is defined in kinds/, which knows all of them.
 #ifndef TETHER_PYTHON_CONVERT_CONVERT_H_
 #define TETHER_PYTHON_CONVERT_CONVERT_H_
 
@@ -51,7 +51,7 @@ inline bool ToAnyInline(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   return ToCompactInt(obj, out) || ToAny(obj, out, args);
 }
 
-// The object of a wrapper. With the GIL it is borrowed, and TakeHandle sees to the call that did;
+// The object of a wrapper. With the GIL it is borrowed, and TakeHandle protects the borrowing call;
 // without it another thread may move it away at any time, so `args` gets a reference.
 inline bool StoreWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   TVMFFIObject* h = kFreeThreaded ? HoldHandle(AsWrapper(obj)) : UseHandle(AsWrapper(obj));

@@ -51,7 +51,12 @@ PyObject* Guarded(F&& f) {
   return nullptr;
 }
 
-int InitErrorType(PyObject* module);
+// The exception for an Error of Python: the one that it carries, or one made for it. NULL with an
+// error set.
+PyObject* PyErrorOf(PyObject* error);
+
+int InitErrorClass(PyObject* module);
+int InitErrors(PyObject* module);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_CONVERT_ERRORS_H_

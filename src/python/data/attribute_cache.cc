@@ -6,10 +6,17 @@
 // attributes here: what a name means to a class is remembered until the class changes. For methods,
 // and whatever else is not a field, CPython has shortcuts, but only for classes with the general
 // functions. A class that is asked for such an attribute therefore gets those back. Only
-// object.__setattr__ can tell which of the two a class has (IsBodyEmpty).
+// object.__setattr__ behaves differently for the two (IsBodyEmpty).
 //
-// Shared state: known_fields: with the GIL only; without it nothing here is installed. An entry is
-// right while its class has the version that is written in it.
+// What assigns an attribute, by class (ChooseSetAttr):
+//   PyObject_GenericSetAttr   instances have a __dict__ or slots, for which CPython has shortcuts
+//   SetAttribute              registered, with an empty body
+//   CObject.__setattr__       all others, through CPython's slot function: object.__setattr__ takes
+//                             such objects. It says how to allow a new attribute. A class whose
+//                             fields are set often gets the first one, which is faster.
+//
+// Shared state: known_fields: with the GIL only; without it the cache is not used. An entry is
+// right while its class has the version that is written in it. The rest is set at import.
 #include "python/data/attribute_cache.h"
 #include "python/base/entry.h"
 
@@ -26,6 +33,7 @@ namespace {
 struct KnownField {
   PyTypeObject* cls;
   unsigned int version;  // of the class
+  int num_slow;          // assignments by CObject.__setattr__
   PyObject* name;        // owned: another name must not reuse its address
   const Field* read;
   const Field* write;  // NULL if assignment is not allowed, or means something else
@@ -63,8 +71,8 @@ TVM_FFI_NO_INLINE const KnownField* LearnField(PyTypeObject* cls, PyObject* name
   bool is_plain = extra->writable && Py_TYPE(extra->write) == types.field_setter;
   KnownField* known = KnownFieldOf(cls, name);
   PyObject* old = known->name;
-  *known = {cls, version, Py_NewRef(name), extra->field,
-            is_plain ? FieldOf(extra->write) : nullptr};
+  *known = {
+      cls, version, 0, Py_NewRef(name), extra->field, is_plain ? FieldOf(extra->write) : nullptr};
   Py_XDECREF(old);  // a str: runs no code
   return known;
 }
@@ -82,11 +90,16 @@ PyObject* GetAttribute(PyObject* self, PyObject* name) {
 
 int SetAttribute(PyObject* self, PyObject* name, PyObject* value);
 
+// Whether instances have room for something besides the wrapper.
+bool HasSlots(PyTypeObject* cls) { return cls->tp_basicsize != types.object->tp_basicsize; }
+
 TVM_FFI_NO_INLINE int SetAttributeSlow(PyObject* self, PyObject* name, PyObject* value) {
   PyTypeObject* cls = Py_TYPE(self);
   bool is_other;
   LearnField(cls, name, &is_other);
-  if (is_other && cls->tp_setattro == SetAttribute) cls->tp_setattro = PyObject_GenericSetAttr;
+  if (is_other && cls->tp_setattro == SetAttribute && HasSlots(cls)) {
+    cls->tp_setattro = PyObject_GenericSetAttr;
+  }
   int done = PyObject_GenericSetAttr(self, name, value);
   if (done < 0 && value != nullptr && PyUnicode_Check(name) && !HasInstanceDict(cls) &&
       _PyType_Lookup(cls, name) == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError) != 0) {
@@ -124,22 +137,54 @@ bool IsBodyEmpty(PyTypeObject* cls) {
   return true;
 }
 
-// For a new class that is written in Python: it does not inherit SetAttribute. Where it has its own
-// __setattr__, its bases lose SetAttribute too, because object.__setattr__ looks at them.
-PyObject* UseGeneralSetAttr(PyObject*, PyObject* arg) {
-  if (kFreeThreaded || !PyType_Check(arg)) Py_RETURN_NONE;
-  auto* cls = reinterpret_cast<PyTypeObject*>(arg);
-  bool is_ours = cls->tp_setattro == SetAttribute;
-  if (is_ours) cls->tp_setattro = PyObject_GenericSetAttr;
-  if (cls->tp_setattro == PyObject_GenericSetAttr) Py_RETURN_NONE;
-  for (PyTypeObject* base = cls->tp_base; base != nullptr; base = base->tp_base) {
-    if (base->tp_setattro == SetAttribute) base->tp_setattro = PyObject_GenericSetAttr;
+// CObject.__setattr__, and CPython's function for classes that have a __setattr__ in their dict.
+PyObject* own_setattr = nullptr;
+PyObject* setattr_name = nullptr;
+setattrofunc set_by_lookup = nullptr;
+constexpr int kOften = 1000;
+
+PyObject* SetAttr(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+  if (nargs != 2) {
+    return PyErr_Format(PyExc_TypeError,
+                        "__setattr__() takes a name and a value, got %zd arguments", nargs);
   }
+  PyTypeObject* cls = Py_TYPE(self);
+  KnownField* known = KnownFieldOf(cls, args[0]);
+  bool is_often = IsCurrent(known, cls, args[0]) && ++known->num_slow == kOften;
+  if (is_often && cls->tp_setattro == set_by_lookup) cls->tp_setattro = PyObject_GenericSetAttr;
+  return SetAttribute(self, args[0], args[1]) == 0 ? Py_NewRef(Py_None) : nullptr;
+}
+
+PyMethodDef setattr_def = {"__setattr__", EntryOfAnyKind<SetAttr>(), METH_FASTCALL,
+                           "__setattr__($self, name, value, /)\n--\n\n"
+                           "Implement setattr(self, name, value)."};
+
+// For a new class. object.__setattr__ looks at the bases too: a class that CPython's slot function
+// serves must have none with SetAttribute. So one with code in its body takes it away from its
+// bases (its author is the one who needs the message), and others leave it and do without the slot
+// function.
+void ChooseSetAttr(PyTypeObject* cls) {
+  bool is_own = _PyType_Lookup(cls, setattr_name) != own_setattr;
+  bool is_bare = !HasInstanceDict(cls) && !HasSlots(cls);
+  bool has_code = is_own || (is_bare && !IsBodyEmpty(cls));
+  for (PyTypeObject* base = cls->tp_base; base != nullptr; base = base->tp_base) {
+    if (base->tp_setattro != SetAttribute) continue;
+    if (has_code) {
+      base->tp_setattro = set_by_lookup;
+    } else {
+      is_bare = false;
+    }
+  }
+  if (!is_own) cls->tp_setattro = is_bare ? set_by_lookup : PyObject_GenericSetAttr;
+}
+
+PyObject* ChooseSetAttr(PyObject*, PyObject* cls) {
+  if (!kFreeThreaded && PyType_Check(cls)) ChooseSetAttr(reinterpret_cast<PyTypeObject*>(cls));
   Py_RETURN_NONE;
 }
 
 PyMethodDef cache_functions[] = {
-    {"_use_general_setattr", Entry<UseGeneralSetAttr>, METH_O, nullptr},
+    {"_choose_setattr", Entry<static_cast<PyCFunction>(ChooseSetAttr)>, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -151,10 +196,23 @@ void ForgetKnownAttributes() {
 void InstallFieldAccess(PyTypeObject* cls, bool is_python_defined) {
   if (kFreeThreaded || (cls->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return;
   if (cls->tp_getattro == PyObject_GenericGetAttr) cls->tp_getattro = GetAttribute;
-  bool may_set = !is_python_defined && cls->tp_setattro == PyObject_GenericSetAttr;
-  if (may_set && IsBodyEmpty(cls)) cls->tp_setattro = SetAttribute;
+  if (_PyType_Lookup(cls, setattr_name) != own_setattr) return;
+  if (!is_python_defined && IsBodyEmpty(cls)) {
+    cls->tp_setattro = SetAttribute;
+  } else {
+    ChooseSetAttr(cls);
+  }
 }
 
-int InitAttributeCache(PyObject* module) { return PyModule_AddFunctions(module, cache_functions); }
+int InitAttributeCache(PyObject* module) {
+  if (kFreeThreaded) return PyModule_AddFunctions(module, cache_functions);
+  setattr_name = PyUnicode_InternFromString("__setattr__");
+  own_setattr = PyDescr_NewMethod(types.object, &setattr_def);
+  if (setattr_name == nullptr || own_setattr == nullptr) return -1;
+  auto* cls = reinterpret_cast<PyObject*>(types.object);
+  if (PyObject_SetAttr(cls, setattr_name, own_setattr) < 0) return -1;
+  set_by_lookup = types.object->tp_setattro;
+  return PyModule_AddFunctions(module, cache_functions);
+}
 
 }  // namespace tether_py

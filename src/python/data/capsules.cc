@@ -19,9 +19,9 @@
 
 namespace tether_py {
 
-namespace {
+PyObject* dlpack_name = nullptr;
 
-PyObject* dlpack_name = nullptr;  // "__dlpack__"
+namespace {
 
 // The deleter of what a Python object exported in a capsule may need Python. So it runs where
 // Python does, and no C++ thread that drops the tensor waits for it. Tensors that come through the

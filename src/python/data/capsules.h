@@ -7,13 +7,15 @@
 
 namespace tether_py {
 
+extern PyObject* dlpack_name;  // "__dlpack__"
+
 // What from_dlpack demands of a tensor.
 struct ImportOptions {
   int32_t require_alignment = 0;
   bool require_contiguous = false;
 };
 
-// Refuses what no tensor can be. False with an error set.
+// Rejects impossible shapes, strides and offsets. False with an error set.
 bool CheckGeometry(const DLTensor& t);
 // Refuses other major versions of DLPack. False with an error set.
 bool CheckVersion(const DLPackVersion& version, const char* what);

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device as Python sees it.
+// Devices as Python values.
 //
 // Shared state:
 //   device_class                lock-free; classes that were in use before are never freed.
 //   device_type, create_device  set at import, constant afterwards.
-
-#include <string_view>
-
-#include "python/base/entry.h"
-#include "python/base/python_api.h"
-#include "python/convert/convert.h"
-#include "python/convert/errors.h"
 #include "python/data/device.h"
+#include "python/base/entry.h"
+
+#include <atomic>
+
+#include "python/base/python_api.h"
+#include "python/data/device_names.h"
 
 namespace tether_py {
 
@@ -29,99 +28,6 @@ PyTypeObject* device_type = nullptr;
 // What FFI values become.
 std::atomic<PyTypeObject*> device_class{nullptr};
 PyObject* create_device = nullptr;
-
-struct DeviceName {
-  const char* name;
-  int32_t code;
-  bool can_be_asked_for;  // by name; host and managed memory only by their code
-};
-
-constexpr DeviceName kDeviceNames[] = {
-    {"cpu", kDLCPU, true},
-    {"cuda", kDLCUDA, true},
-    {"cuda_host", kDLCUDAHost, false},
-    {"cuda_managed", kDLCUDAManaged, false},
-    {"opencl", kDLOpenCL, true},
-    {"vulkan", kDLVulkan, true},
-    {"metal", kDLMetal, true},
-    {"vpi", kDLVPI, true},
-    {"rocm", kDLROCM, true},
-    {"rocm_host", kDLROCMHost, false},
-    {"ext_dev", kDLExtDev, true},
-    {"oneapi", kDLOneAPI, false},
-    {"webgpu", kDLWebGPU, true},
-    {"hexagon", kDLHexagon, true},
-    {"maia", kDLMAIA, true},
-    {"trn", kDLTrn, true},
-};
-constexpr DeviceName kDeviceAliases[] = {{"mps", kDLMetal, true}, {"wgpu", kDLWebGPU, true}};
-
-const char* NameOf(int32_t code) {
-  for (const DeviceName& entry : kDeviceNames) {
-    if (entry.code == code) return entry.name;
-  }
-  return nullptr;
-}
-
-bool CodeOf(std::string_view name, int32_t* code) {
-  for (const DeviceName& entry : kDeviceNames) {
-    if (entry.can_be_asked_for && name == entry.name) {
-      *code = entry.code;
-      return true;
-    }
-  }
-  for (const DeviceName& entry : kDeviceAliases) {
-    if (name == entry.name) {
-      *code = entry.code;
-      return true;
-    }
-  }
-  return false;
-}
-
-bool ToInt32(PyObject* obj, const char* what, int32_t* out) {
-  long long value;
-  if (!IntegerInRange(obj, INT32_MIN, INT32_MAX, what, &value)) return false;
-  *out = static_cast<int32_t>(value);
-  return true;
-}
-
-// "cuda", "cuda:1"; what follows a blank is ignored.
-bool ParseDevice(PyObject* text, DLDevice* out, bool* has_index) {
-  Py_ssize_t blank = PyUnicode_FindChar(text, ' ', 0, PyUnicode_GET_LENGTH(text), 1);
-  if (blank == -2) return false;
-  Ref head = blank >= 0 ? Ref::Steal(PyUnicode_Substring(text, 0, blank)) : Ref::Borrow(text);
-  Ref colon = Ref::Steal(PyUnicode_FromString(":"));
-  if (!head || !colon) return false;
-  Ref parts = Ref::Steal(PyUnicode_Split(head.get(), colon.get(), -1));
-  if (!parts) return false;
-  Py_ssize_t count = PyList_GET_SIZE(parts.get());
-  if (count > 2) {
-    PyErr_Format(PyExc_ValueError, "Invalid device: %U", text);
-    return false;
-  }
-  PyObject* name = PyList_GET_ITEM(parts.get(), 0);
-  Py_ssize_t size;
-  const char* utf8 = PyUnicode_AsUTF8AndSize(name, &size);
-  int32_t code;
-  if (utf8 == nullptr) PyErr_Clear();  // not text, so not the name of a device
-  if (utf8 == nullptr || !CodeOf(std::string_view(utf8, static_cast<size_t>(size)), &code)) {
-    PyErr_Format(PyExc_ValueError, "Unknown device: %U", name);
-    return false;
-  }
-  out->device_type = static_cast<DLDeviceType>(code);
-  out->device_id = 0;
-  *has_index = count == 2;
-  if (!*has_index) return true;
-  PyObject* digits = PyList_GET_ITEM(parts.get(), 1);
-  Ref number = Ref::Steal(PyLong_FromUnicodeObject(digits, 10));
-  if (!number) {
-    PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "Invalid device index: %U", digits);
-    return false;
-  }
-  return ToInt32(number.get(), "device index", &out->device_id);
-}
 
 // An integer, or a scalar of an array library.
 bool IndexOf(PyObject* index, int32_t* out) {
@@ -176,7 +82,7 @@ void DeallocDevice(PyObject* self) {
 
 PyObject* GetDeviceTypeName(PyObject* self, PyObject*) {
   int32_t code = DeviceOf(self).device_type;
-  const char* name = NameOf(code);
+  const char* name = DeviceNameOf(code);
   if (name != nullptr) return PyUnicode_FromString(name);
   Ref key = Ref::Steal(PyLong_FromLong(code));
   if (key) PyErr_SetObject(PyExc_KeyError, key.get());
@@ -191,10 +97,10 @@ PyObject* GetDLPackDeviceType(PyObject* self, PyObject*) {
   return PyLong_FromLong(DeviceOf(self).device_type);
 }
 
-// A device of an unknown code can still be looked at.
+// A device with an unknown type code can still be printed.
 PyObject* FormatDevice(PyObject* self, const char* format) {
   DLDevice device = DeviceOf(self);
-  const char* name = NameOf(device.device_type);
+  const char* name = DeviceNameOf(device.device_type);
   char number[16];
   PyOS_snprintf(number, sizeof(number), "%d", static_cast<int>(device.device_type));
   return PyUnicode_FromFormat(format, name != nullptr ? name : number, device.device_id);
@@ -293,30 +199,6 @@ PyMethodDef device_functions[] = {
      "Choose the class of devices that come from C++."},
     {nullptr, nullptr, 0, nullptr}};
 
-// The two tables as dicts on the class.
-int AddNameTables() {
-  Ref to_name = Ref::Steal(PyDict_New());
-  Ref to_code = Ref::Steal(PyDict_New());
-  if (!to_name || !to_code) return -1;
-  auto add = [&](const DeviceName& entry, bool is_alias) {
-    Ref code = Ref::Steal(PyLong_FromLong(entry.code));
-    Ref name = Ref::Steal(PyUnicode_FromString(entry.name));
-    if (!code || !name) return -1;
-    if (!is_alias && PyDict_SetItem(to_name.get(), code.get(), name.get()) < 0) return -1;
-    if (!entry.can_be_asked_for) return 0;
-    return PyDict_SetItem(to_code.get(), name.get(), code.get());
-  };
-  for (const DeviceName& entry : kDeviceNames) {
-    if (add(entry, false) < 0) return -1;
-  }
-  for (const DeviceName& entry : kDeviceAliases) {
-    if (add(entry, true) < 0) return -1;
-  }
-  auto* cls = reinterpret_cast<PyObject*>(device_type);
-  if (PyObject_SetAttrString(cls, "_DEVICE_TYPE_TO_NAME", to_name.get()) < 0) return -1;
-  return PyObject_SetAttrString(cls, "_DEVICE_NAME_TO_TYPE", to_code.get());
-}
-
 }  // namespace
 
 bool ParseDeviceNumbers(PyObject* type, PyObject* id, int32_t* type_out, int32_t* id_out) {
@@ -357,7 +239,7 @@ bool SetDeviceProtocol(PyObject* obj, TVMFFIAny* out, Arguments*) {
 
 int InitDevice(PyObject* module) {
   device_type = AddType(module, &device_spec, nullptr);
-  if (device_type == nullptr || AddNameTables() < 0) return -1;
+  if (device_type == nullptr || AddDeviceNames(device_type) < 0) return -1;
   if (PyModule_AddFunctions(module, device_functions) < 0) return -1;
   create_device = PyObject_GetAttrString(module, "_create_device_from_tuple");
   Ref done = Ref::Steal(SetClassDevice(module, reinterpret_cast<PyObject*>(device_type)));

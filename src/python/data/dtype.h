@@ -7,7 +7,7 @@
 
 namespace tether_py {
 
-int InitDataType(PyObject* module);
+int InitDType(PyObject* module);
 PyObject* FromDataType(DLDataType dtype);
 // Of a core.DataType or a tvm_ffi.dtype. False with an error set.
 bool DataTypeOf(PyObject* obj, DLDataType* out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of other libraries: which of the ways in a Python object takes.
+// Tensors of other libraries: which import path a Python object takes.
 //
 //   from_dlpack              a capsule, an array of numpy, an exchange API, __dlpack__
 //   argument of a function   an exchange API, torch without one, an array of numpy, __dlpack__
@@ -19,7 +19,7 @@
 #include "python/data/own_exchange.h"
 #include "python/data/tensor_argument.h"
 #include "python/data/torch.h"
-#include "python/wrap/python_hooks.h"
+#include "python/data/torch_signs.h"
 
 namespace tether_py {
 
@@ -34,16 +34,17 @@ TVMFFIObject* ImportAnything(PyObject* obj, const ImportOptions& options) {
                          "Expect from_dlpack to take either a compatible tensor or PyCapsule");
   }
   if (Py_TYPE(obj) == FindNumpyArrayType()) return ImportArray(obj, options);
-  if (!CheckNoLazySigns(obj)) return nullptr;
-  Ref attribute = Ref::Steal(PyObject_GetAttr(obj, exchange_api_name));
-  if (attribute) {
-    const DLPackExchangeAPI* api = ParseExchangeAPI(attribute.get());
+  if (!CheckNoLazySigns(obj) || !PrepareTorch(obj)) return nullptr;
+  PyObject* attribute = nullptr;
+  if (GetOptionalAttr(obj, exchange_api_name, &attribute) != 0) {
+    Ref owner = Ref::Steal(attribute);
+    const DLPackExchangeAPI* api = owner ? ParseExchangeAPI(attribute) : nullptr;
     TVMFFIObject* h = api != nullptr ? ImportByAPI(obj, api, options) : nullptr;
     if (h != nullptr || !PyErr_ExceptionMatches(PyExc_BufferError)) return h;
   }
   PyErr_Clear();
-  int has_method = PyObject_HasAttrString(obj, "__dlpack__");
-  if (has_method != 0) return ImportFromMethod(obj, options);
+  bool has_method = _PyType_Lookup(Py_TYPE(obj), dlpack_name) != nullptr;
+  if (has_method || PyObject_HasAttr(obj, dlpack_name) != 0) return ImportFromMethod(obj, options);
   PyErr_Format(PyExc_TypeError,
                "Expect from_dlpack to take either a compatible tensor or PyCapsule, got %s",
                Py_TYPE(obj)->tp_name);
@@ -93,12 +94,14 @@ PyMethodDef dlpack_functions[] = {
 // ---- arguments
 
 bool SetByDLPack(PyObject* obj, TVMFFIAny* out, Arguments* args) {
-  TVMFFIObject* h = ImportFromMethod(obj, ImportOptions());
-  if (!StoreTensor(h, out, args)) return false;
-  DLDevice device = TVMFFITensorGetDLTensorPtr(h)->device;
-  if (device.device_type == kDLCPU || !HasMethod(Py_TYPE(obj), "__tvm_ffi_env_stream__")) {
-    return true;
-  }
+  return StoreTensor(ImportFromMethod(obj, ImportOptions()), out, args);
+}
+
+// Of a class whose tensors say on which stream they are used: __tvm_ffi_env_stream__.
+bool SetByDLPackWithStream(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  if (!SetByDLPack(obj, out, args)) return false;
+  DLDevice device = TVMFFITensorGetDLTensorPtr(out->v_obj)->device;
+  if (device.device_type == kDLCPU) return true;
   Ref stream = Ref::Steal(PyObject_CallMethod(obj, "__tvm_ffi_env_stream__", nullptr));
   if (!stream) return false;
   void* address = PyLong_Check(stream.get()) ? PyLong_AsVoidPtr(stream.get()) : nullptr;
@@ -120,30 +123,37 @@ bool SkipsExchangeAPI() {
 
 int ResolveExchangeAPI(PyObject* obj, Setter* out) {
   PyTypeObject* type = Py_TYPE(obj);
-  if (SkipsExchangeAPI() || !HasMethod(type, "__dlpack_c_exchange_api__")) return 0;
+  if (SkipsExchangeAPI()) return 0;
+  if (!PrepareTorch(obj)) return -1;
+  if (!HasMethod(type, "__dlpack_c_exchange_api__")) return 0;
   if (!LearnExchangeAPI(type)) return -1;
-  *out = HasLazySigns(type) ? SetWithLazySigns : SetByExchangeAPI;
+  *out = SetByExchangeAPI;
+  if (HasLazySigns(type)) *out = KnowsSignBits(type) ? SetWithSignBits : SetWithLazySigns;
+  if (UsesAddon(type)) *out = SetByAddon;
   return 0;
 }
 
 int ResolveTorchTensor(PyObject* obj, Setter* out) {
   int is = IsInstanceOfLoaded(obj, "torch", "Tensor");
   if (is <= 0) return is;
-  // An extension may bring what this torch lacks.
-  Ref done = Ref::Steal(PyObject_CallNoArgs(hooks.prepare_torch));
-  if (!done || ResolveExchangeAPI(obj, out) < 0) return -1;
+  if (ResolveExchangeAPI(obj, out) < 0) return -1;  // it may have one by now
   if (*out == nullptr) *out = SetTorchTensor;
   return 0;
 }
 
 int ResolveDLPack(PyObject* obj, Setter* out) {
   if (!HasMethod(Py_TYPE(obj), "__dlpack__")) return 0;
-  *out = Py_TYPE(obj) == FindNumpyArrayType() ? SetNumpyArray : SetByDLPack;
+  if (Py_TYPE(obj) == FindNumpyArrayType()) {
+    *out = SetNumpyArray;
+  } else {
+    bool has_stream = HasMethod(Py_TYPE(obj), "__tvm_ffi_env_stream__");
+    *out = has_stream ? SetByDLPackWithStream : SetByDLPack;
+  }
   return 0;
 }
 
 int InitExchange(PyObject* module) {
-  if (InitCapsules() < 0 || InitExchangeAPIs() < 0 || InitTorch() < 0) return -1;
+  if (InitCapsules() < 0 || InitExchangeAPIs() < 0 || InitTorchSigns() < 0) return -1;
   const char* const keywords[] = {"ext_tensor", "require_alignment", "require_contiguous"};
   for (size_t i = 0; i < 3; ++i) {
     from_dlpack_keywords[i] = PyUnicode_InternFromString(keywords[i]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of other libraries: which of the ways in a Python object takes.
+// Tensors of other libraries: which import path a Python object takes.
 #ifndef TETHER_PYTHON_DATA_EXCHANGE_H_
 #define TETHER_PYTHON_DATA_EXCHANGE_H_
 

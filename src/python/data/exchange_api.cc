@@ -15,6 +15,7 @@
 #include "python/data/python_tensor.h"
 #include "python/data/tensor_argument.h"
 #include "python/data/torch.h"
+#include "python/data/torch_signs.h"
 #include "python/wrap/class_records.h"
 
 namespace tether_py {
@@ -54,15 +55,21 @@ TVMFFIObject* ImportViewByAPI(PyObject* obj, const DLPackExchangeAPI* api) {
   return TensorOver(obj, view);
 }
 
-bool SetByAPI(PyObject* obj, const DLPackExchangeAPI* api, TVMFFIAny* out, Arguments* args) {
-  TVMFFIObject* h = api->dltensor_from_py_object_no_sync != nullptr
-                        ? ImportViewByAPI(obj, api)
-                        : ImportByAPI(obj, api, ImportOptions());
+// Takes over h, which may be NULL with an error set.
+bool StoreWithStream(TVMFFIObject* h, const DLPackExchangeAPI* api, TVMFFIAny* out,
+                     Arguments* args) {
   if (h == nullptr) return false;
   CallContext* context = args->MutableContext();
   context->api = api;
   RecordStream(api, TVMFFITensorGetDLTensorPtr(h)->device, context);
   return StoreTensor(h, out, args);
+}
+
+bool SetByAPI(PyObject* obj, const DLPackExchangeAPI* api, TVMFFIAny* out, Arguments* args) {
+  TVMFFIObject* h = api->dltensor_from_py_object_no_sync != nullptr
+                        ? ImportViewByAPI(obj, api)
+                        : ImportByAPI(obj, api, ImportOptions());
+  return StoreWithStream(h, api, out, args);
 }
 
 // A class that could not be remembered is asked each time. NULL with an error set.
@@ -130,9 +137,28 @@ bool LearnExchangeAPI(PyTypeObject* cls) {
   return true;
 }
 
+bool UsesAddon(PyTypeObject* cls) {
+  const DLPackExchangeAPI* api = FindKnownAPI(cls);
+  return api != nullptr && api == addon_api.load(std::memory_order_acquire);
+}
+
 bool SetByExchangeAPI(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   const DLPackExchangeAPI* api = ClassAPI(obj);
   return api != nullptr && SetByAPI(obj, api, out, args);
+}
+
+bool SetByAddon(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  const DLPackExchangeAPI* api = addon_api.load(std::memory_order_relaxed);
+  DLTensor view;
+  if (TVM_FFI_PREDICT_FALSE(api->dltensor_from_py_object_no_sync(obj, &view) != 0)) {
+    PyErr_Clear();
+    return SetWithLazySigns(obj, out, args);  // raises the error again if it is another reason
+  }
+  return StoreWithStream(TensorOver(obj, view), api, out, args);
+}
+
+bool SetWithSignBits(PyObject* obj, TVMFFIAny* out, Arguments* args) {
+  return MayHaveSigns(obj) ? SetWithLazySigns(obj, out, args) : SetByExchangeAPI(obj, out, args);
 }
 
 bool SetWithLazySigns(PyObject* obj, TVMFFIAny* out, Arguments* args) {
@@ -170,7 +196,7 @@ DLManagedTensorVersioned* ExportTo(const DLPackExchangeAPI* api, TVMFFIObject* h
     RaiseFromCall(code);
     return nullptr;
   }
-  // Not every framework has read-only tensors, and torch takes the flag without a word.
+  // Not every framework has read-only tensors, and torch silently ignores the flag.
   if (TVM_FFI_PREDICT_FALSE((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0)) {
     DeleteManaged(managed);
     PyErr_SetString(PyExc_BufferError, "a read-only tensor stays a tvm_ffi.Tensor");

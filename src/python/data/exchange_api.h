@@ -17,13 +17,18 @@ const DLPackExchangeAPI* ParseExchangeAPI(PyObject* attribute);
 const DLPackExchangeAPI* ExchangeAPIOf(PyObject* cls);
 // Remembers the API of a class. False with an error set.
 bool LearnExchangeAPI(PyTypeObject* cls);
+// Whether that is the API of our add-on for torch.
+bool UsesAddon(PyTypeObject* cls);
 
 // A new reference, or NULL with an error set.
 TVMFFIObject* ImportByAPI(PyObject* obj, const DLPackExchangeAPI* api,
                           const ImportOptions& options);
-// The setter of classes with an exchange API, and that of those among them with lazy signs
-// (torch.h).
+// The setter of classes with an exchange API, and those of the ones among them with lazy signs
+// (torch_signs.h): where our add-on refuses them, where the bits can be looked at, and where they
+// are asked for.
 bool SetByExchangeAPI(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetByAddon(PyObject* obj, TVMFFIAny* out, Arguments* args);
+bool SetWithSignBits(PyObject* obj, TVMFFIAny* out, Arguments* args);
 bool SetWithLazySigns(PyObject* obj, TVMFFIAny* out, Arguments* args);
 // A container that came with a tag: passes on its API and the stream of its tensors.
 bool SetTaggedContainer(PyObject* obj, const DLPackExchangeAPI* tag, TVMFFIAny* out,

@@ -118,7 +118,7 @@ int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
   if (TVM_FFI_PREDICT_FALSE(converted[1].type_index == TypeIndex::kTVMFFIBigInt) &&
       field.info.field_static_type_index == TypeIndex::kTVMFFIInt &&
       (field.info.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj) == 0) {
-    PyErr_Format(PyExc_OverflowError, "field `%s` of `%s`: %R does not fit in 64 bits",
+    PyErr_Format(PyExc_OverflowError, "field `%s` of `%s`: %R does not fit in int64",
                  field.name.c_str(), field.type_key.c_str(), value);
     return -1;
   }

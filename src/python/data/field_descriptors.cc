@@ -120,7 +120,7 @@ PyObject* PropertyGet(PyObject* self, PyObject* obj, PyObject* cls) {
   return PyProperty_Type.tp_descr_get(self, obj, cls);
 }
 
-// Writes also where assignment is not allowed.
+// Writes even where assignment is not allowed.
 int PropertyWrite(PyObject* self, PyObject* obj, PyObject* value) {
   PyObject* write = ExtraOf(self)->write;
   if (write == nullptr) {
@@ -150,6 +150,12 @@ int PropertySet(PyObject* self, PyObject* obj, PyObject* value) {
     return -1;
   }
   return PropertyWrite(self, obj, value);
+}
+
+PyObject* ReprProperty(PyObject* self) {
+  const Field* field = ExtraOf(self)->field;
+  if (field == nullptr) return PyUnicode_FromFormat("<%s object>", Py_TYPE(self)->tp_name);
+  return PyUnicode_FromFormat("<field '%s' of '%s'>", field->name.c_str(), field->type_key.c_str());
 }
 
 PyObject* PropertyForceSet(PyObject* self, PyObject* args) {
@@ -228,7 +234,8 @@ PyGetSetDef property_getset[] = {
     {"__doc__", Entry<PropertyDoc>, Entry<SetPropertyDoc>, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-PyType_Slot property_slots[] = {{Py_tp_descr_get, Slot<PropertyGet>()},
+PyType_Slot property_slots[] = {{Py_tp_repr, Slot<ReprProperty>()},
+                                {Py_tp_descr_get, Slot<PropertyGet>()},
                                 {Py_tp_descr_set, Slot<PropertySet>()},
                                 {Py_tp_init, Slot<InitProperty>()},
                                 {Py_tp_traverse, reinterpret_cast<void*>(TraverseProperty)},

@@ -6,8 +6,8 @@
 //   Field::last_class  lock-free, only with the GIL; forgotten when the class dies
 //                      (class_records.h).
 //   Field, the rest    constant once FieldOfType has returned it. While the type is being
-//                      registered plain_write may still turn true, and convert_element be set;
-//                      both values are right.
+//                      registered plain_write may still turn true, and what its elements are
+//                      (convert_element and its like) be set; both values are right.
 #include "python/data/fields.h"
 
 #include <map>

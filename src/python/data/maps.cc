@@ -89,7 +89,7 @@ int MapContains(PyObject* self, PyObject* key) {
 PyObject* MapGetOr(PyObject* self, PyObject* args) {
   PyObject* key;
   PyObject* fallback = Py_None;
-  if (!PyArg_ParseTuple(args, "O|O", &key, &fallback)) return nullptr;
+  if (!PyArg_ParseTuple(args, "O|O:get", &key, &fallback)) return nullptr;
   return MapLookup(
       self, key, [self](const TVMFFIAny& value) { return FromBorrowedAny(value, TagOf(self)); },
       [fallback] { return Py_NewRef(fallback); });
@@ -219,7 +219,7 @@ int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
   return 0;
 }
 
-// pop(key[, default]) in one step, so that no other code comes between the look and the change.
+// pop(key[, default]) in one step, so that no other code runs between lookup and removal.
 PyObject* DictPop(PyObject* self, PyObject* args) {
   Py_ssize_t n = PyTuple_GET_SIZE(args);
   if (n < 1 || n > 2) {

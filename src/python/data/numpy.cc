@@ -85,7 +85,7 @@ TVMFFIObject* ImportArraySlow(PyObject* array, const ImportOptions& options) {
   return h;
 }
 
-// Whether an array looks as ArrayFields says, tried on one with a gap and an offset.
+// Whether arrays have the layout of ArrayFields, tested on one with a gap and an offset.
 bool KnowsArrayLayout(PyObject* numpy) {
   Ref probe = Ref::Steal(PyObject_CallMethod(numpy, "zeros", "((iii)s)", 3, 5, 7, "int16"));
   Ref index =
@@ -108,7 +108,7 @@ bool KnowsArrayLayout(PyObject* numpy) {
 
 }  // namespace
 
-// Anything unusual goes the long way, where numpy says what is wrong with it.
+// Anything unusual goes through __dlpack__, where numpy reports what is wrong with it.
 TVMFFIObject* ImportArray(PyObject* array, const ImportOptions& options) {
   const ArrayFields* a = FieldsOf(array);
   DLDataType dtype;

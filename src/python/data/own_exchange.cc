@@ -66,7 +66,7 @@ int OwnFromManaged(DLManagedTensorVersioned* managed, void** out) {
 int OwnToDLTensor(void* obj, DLTensor* out) {
   PyObject* tensor = CheckTensor(static_cast<PyObject*>(obj));
   if (tensor == nullptr) return -1;
-  // A DLTensor cannot say that it is read-only, just as an unversioned capsule.
+  // Like an unversioned capsule, a DLTensor cannot say that it is read-only.
   DLManagedTensorVersioned* managed = nullptr;
   if (OwnToManaged(tensor, &managed) < 0) return -1;
   const bool read_only = (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;

@@ -9,6 +9,9 @@ namespace tether_py {
 
 // A tensor as `prototype` describes it, whose shape and strides are copied. NULL with an error set.
 TVMFFIObject* TensorOver(PyObject* owner, const DLTensor& prototype);
+// Keeps a tensor of TensorOver that nobody else has for the next one. Takes over the reference;
+// false if it is not such a tensor.
+bool RecycleTensor(TVMFFIObject* tensor);
 // The Python object whose memory a tensor shows and keeps, borrowed, or NULL.
 PyObject* MemoryOwnerOf(TVMFFIObject* tensor);
 

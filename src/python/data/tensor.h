@@ -7,7 +7,7 @@
 
 namespace tether_py {
 
-int InitTensor(PyObject* module);
+int InitTensor(PyObject* module);  // tensor_class.cc
 bool SetTensor(PyObject* obj, TVMFFIAny* out, Arguments* args);
 // What a Tensor shows, for the length of a scope that runs no Python code: no other thread moves
 // the object away meanwhile, and a lent tensor is not taken back. NULL with an error set.
@@ -28,7 +28,7 @@ class TensorUse {
   TVMFFIObject* object_ = nullptr;
   const DLTensor* tensor_ = nullptr;
 };
-// False with an error set, also for a tensor that is only lent, which nobody can own.
+// False with an error set, even for a tensor that is only lent, which cannot be owned.
 bool CanBeExported(const TensorUse& t);
 // Takes over h.
 PyObject* FromTensor(TVMFFIObject* h, const DLPackExchangeAPI* api);

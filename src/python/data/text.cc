@@ -4,9 +4,8 @@
 // The FFI object gets a Python object of its own only when somebody asks for
 // _tvm_ffi_cached_object.
 //
-// Shared state:
-//   TextObject::cached  read and written in the critical section of the text.
-//   object_class        (WrapUntied) set on first use, constant afterwards.
+// Shared state: TextObject::cached: used in the critical section of the text. HeldString asks only
+// whether it is there, and either answer is right while it is being written.
 #include <tvm/ffi/string.h>
 
 #include <cstring>
@@ -150,7 +149,7 @@ PyObject* FromText(TVMFFIObject* h) {
 bool IsText(PyObject* obj) { return PyObject_TypeCheck(obj, types.string); }
 
 TVMFFIObject* HeldString(PyObject* obj) {
-  // What Python has put there counts, so it is left to the caller.
+  // An object that Python stored there takes precedence; the caller reads it.
   return AsText(obj)->cached == nullptr ? AsText(obj)->h : nullptr;
 }
 

@@ -1,40 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to torch: lazy signs, and releases without an exchange API.
+// The exchange API of torch, and what stands in for it where torch has none.
 //
-// Shared state: the interned names: set at import, constant afterwards.
-#include <new>
-
+// Shared state:
+//   addon_api     lock-free; set once. Threads that race set the same.
+//   is_prepared   lock-free; set once, after the work. Threads that race do it twice.
 #include "python/data/torch.h"
+
+#include <new>
 
 #include "python/base/python_api.h"
 #include "python/data/capsules.h"
 #include "python/data/tensor_argument.h"
+#include "python/data/torch_signs.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py {
 
+std::atomic<const DLPackExchangeAPI*> addon_api{nullptr};
+
 namespace {
-
-PyObject* is_conj_name = nullptr;
-PyObject* is_neg_name = nullptr;
-PyObject* resolve_conj_name = nullptr;
-PyObject* resolve_neg_name = nullptr;
-
-// 1 or 0, or -1 with an error set.
-int Ask(PyObject* obj, PyObject* method) {
-  Ref answer = Ref::Steal(PyObject_CallMethodNoArgs(obj, method));
-  if (!answer) return -1;
-  return answer.get() == Py_False ? 0 : PyObject_IsTrue(answer.get());
-}
-
-// The function `path` of torch, such as "utils.dlpack.to_dlpack". NULL with an error set.
-Ref TorchFunction(std::initializer_list<const char*> path) {
-  Ref found = Ref::Steal(PyImport_ImportModule("torch"));
-  for (const char* name : path) {
-    if (!found) break;
-    found = Ref::Steal(PyObject_GetAttrString(found.get(), name));
-  }
-  return found;
-}
 
 // Older releases of torch take only unversioned capsules.
 struct LegacyManaged {
@@ -88,43 +72,27 @@ const DLPackExchangeAPI torch_api = {{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSIO
 
 }  // namespace
 
-bool HasLazySigns(PyTypeObject* type) {
-  return HasMethod(type, "is_neg") && HasMethod(type, "is_conj") &&
-         HasMethod(type, "resolve_neg") && HasMethod(type, "resolve_conj");
+Ref TorchFunction(std::initializer_list<const char*> path) {
+  Ref found = Ref::Steal(PyImport_ImportModule("torch"));
+  for (const char* name : path) {
+    if (!found) break;
+    found = Ref::Steal(PyObject_GetAttrString(found.get(), name));
+  }
+  return found;
 }
 
-Ref ResolveSigns(PyObject* obj) {
-  Ref tensor = Ref::Borrow(obj);
-  const struct {
-    PyObject *ask, *resolve;
-  } signs[] = {{is_conj_name, resolve_conj_name}, {is_neg_name, resolve_neg_name}};
-  for (const auto& sign : signs) {
-    int is = Ask(tensor.get(), sign.ask);
-    if (is < 0) return Ref();
-    if (is == 0) continue;
-    tensor = Ref::Steal(PyObject_CallMethodNoArgs(tensor.get(), sign.resolve));
-    if (!tensor) return Ref();
-    if (!PyObject_TypeCheck(tensor.get(), Py_TYPE(obj))) {
-      PyErr_Format(PyExc_TypeError, "%U() of %s returned %s", sign.resolve, Py_TYPE(obj)->tp_name,
-                   Py_TYPE(tensor.get())->tp_name);
-      return Ref();
-    }
+bool PrepareTorch(PyObject* obj) {
+  static std::atomic<bool> is_prepared{false};
+  if (is_prepared.load(std::memory_order_acquire) || !HasLazySigns(Py_TYPE(obj))) return true;
+  int is = IsInstanceOfLoaded(obj, "torch", "Tensor");
+  if (is <= 0) return is == 0;
+  Ref address = Ref::Steal(PyObject_CallNoArgs(hooks.prepare_torch));
+  if (!address) return false;
+  if (PyLong_Check(address.get())) {
+    addon_api.store(static_cast<const DLPackExchangeAPI*>(PyLong_AsVoidPtr(address.get())));
   }
-  return tensor;
-}
-
-bool CheckNoLazySigns(PyObject* obj) {
-  if (!HasLazySigns(Py_TYPE(obj))) return true;
-  int conj = Ask(obj, is_conj_name);
-  int neg = conj == 0 ? Ask(obj, is_neg_name) : 0;
-  if (conj > 0 || neg > 0) {
-    const char* what = conj > 0 ? "conj" : "neg";
-    PyErr_Format(PyExc_BufferError,
-                 "a tensor with the %s bit set cannot share its memory, which has other values; "
-                 "use tensor.resolve_%s()",
-                 what, what);
-  }
-  return conj == 0 && neg == 0;
+  is_prepared.store(true, std::memory_order_release);
+  return true;
 }
 
 bool SetTorchTensor(PyObject* obj, TVMFFIAny* out, Arguments* args) {
@@ -144,16 +112,6 @@ bool SetTorchTensor(PyObject* obj, TVMFFIAny* out, Arguments* args) {
     RecordStream(&torch_api, device, context);
   }
   return true;
-}
-
-int InitTorch() {
-  is_conj_name = PyUnicode_InternFromString("is_conj");
-  is_neg_name = PyUnicode_InternFromString("is_neg");
-  resolve_conj_name = PyUnicode_InternFromString("resolve_conj");
-  resolve_neg_name = PyUnicode_InternFromString("resolve_neg");
-  bool done = is_conj_name != nullptr && is_neg_name != nullptr && resolve_conj_name != nullptr &&
-              resolve_neg_name != nullptr;
-  return done ? 0 : -1;
 }
 
 }  // namespace tether_py

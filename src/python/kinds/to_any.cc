@@ -11,9 +11,8 @@ namespace tether_py {
 // clang-format off
 // ---- shared variables of this folder, and what protects each ----
 //
-// from_any.cc           classes looked up on first use: atomic, written once (FindOnce).
 // kinds.cc              constants only.
-// setters.cc            pointer_handlers: a dict, set once when the module is made.
+// set_pointers.cc       pointer_handlers: a dict, set once when the module is made.
 // clang-format on
 
 bool FindSetter(PyObject* obj, TVMFFIAny* out, Arguments* args) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences and maps.
+// Conversion by schema: sequences and maps.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/dict.h>
 #include <tvm/ffi/container/list.h>
@@ -75,14 +75,40 @@ Outcome ConvertItems(const Node* node, PyObject* value, Result* result) {
   return Done(MakeSequence(node, std::move(elements)), result);
 }
 
+// Whether a sequence is of the node's kind and all its elements fit without conversion.
+bool IsNativeSequence(const Node* node, TVMFFIObject* h) {
+  if (node->origin == Origin::kTuple) return false;
+  bool is_list = h->type_index == TypeIndex::kTVMFFIList;
+  if (is_list != (node->origin == Origin::kList)) return false;
+  const Node* element = ElementNode(node, 0);
+  if (element == nullptr) return true;
+  LookAtObject look(h);
+  for (const ffi::Any& item : *reinterpret_cast<const ffi::SeqBaseObj*>(h)) {
+    if (!IsNative(element, item.type_index())) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+bool FitsAsIs(const Node* node, const TVMFFIAny& cell) {
+  if (node->origin == Origin::kOptional) {
+    if (cell.type_index == TypeIndex::kTVMFFINone) return true;
+    node = ArgOf(node, 0);
+  }
+  if (IsNative(node, cell.type_index)) return true;
+  return IsSequenceIndex(cell.type_index) && node->origin >= Origin::kArray &&
+         node->origin <= Origin::kTuple && IsNativeSequence(node, cell.v_obj);
+}
 
 Outcome ConvertSequence(const Node* node, const ffi::ObjectRef& object, std::string_view type_name,
                         Result* result) {
+  TVMFFIObject* h = ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(object);
+  if (IsNativeSequence(node, h)) return Done(object, result);
   // The elements as they are now: a List may change while Python code converts them.
   ffi::Array<ffi::Any> before(ffi::UnsafeInit{});
   {
-    LookAtObject look(ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(object));
+    LookAtObject look(h);
     auto* seq = static_cast<const ffi::SeqBaseObj*>(object.get());
     before = ffi::Array<ffi::Any>(seq->begin(), seq->end());
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects: tensors, functions, and those of any registered type.
+// Conversion by schema: tensors, functions, and objects of any registered type.
 #include <tvm/ffi/function.h>
 
 #include "python/base/python_api.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers, text, devices, data types and pointers.
+// Conversion by schema: numbers, text, devices, data types and pointers.
 #include <tvm/ffi/dtype.h>
 #include <tvm/ffi/string.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Conversion of a value to what a node declares.
 #include "python/schema/convert_value.h"
 
 #include "python/base/python_api.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A TypeSchema, compiled: how its tree is built.
 #include "python/schema/node.h"
 
 #include <cstring>

@@ -75,10 +75,10 @@ PyObject* FieldDict(const TVMFFITypeInfo* type, int32_t i) {
   // clang-format on
 }
 
-PyObject* MethodDict(const TVMFFIMethodInfo& info) {
+PyObject* MethodDict(const TVMFFITypeInfo& type, const TVMFFIMethodInfo& info) {
   PyObject* func = FromBorrowedAny(info.method);
   if (func == nullptr) return nullptr;
-  ApplyMetadata(func, info, (info.flags & kTVMFFIFieldFlagBitMaskIsStaticMethod) == 0);
+  ApplyMetadata(func, type, info);
   // clang-format off
   return Py_BuildValue("{sNsNsNsLsN}",
       "name", Text(info.name),
@@ -108,7 +108,7 @@ PyObject* TypeDict(const TVMFFITypeInfo* type) {
     if (!Append(fields.get(), FieldDict(type, i))) return nullptr;
   }
   for (int32_t i = 0; i < type->num_methods; ++i) {
-    if (!Append(methods.get(), MethodDict(type->methods[i]))) return nullptr;
+    if (!Append(methods.get(), MethodDict(*type, type->methods[i]))) return nullptr;
   }
   int32_t size = type->metadata != nullptr ? type->metadata->total_size : 0;
   // clang-format off

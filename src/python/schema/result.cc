@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The result of a conversion, and its messages.
 #include "python/schema/result.h"
 #include "python/wrap/python_hooks.h"
 

@@ -45,7 +45,7 @@ Outcome PackingFailed(const Node* node, PyObject* value, Result* result);
 Outcome CallFailed(const char* what, PyObject* value, Result* result);
 
 // Whether the pending exception may be reported as a mismatch: an ordinary one, neither an
-// interrupt nor a full stack.
+// interrupt nor a RecursionError.
 bool IsOrdinaryError();
 // Takes the pending exception away and returns its text.
 std::string TakeErrorText();

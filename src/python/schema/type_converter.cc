@@ -99,6 +99,7 @@ int ConvertForField(void* converter, const TVMFFIAny* in, TVMFFIAny* out) {
                                  "a field was set while the interpreter shuts down");
     return -1;
   }
+  if (schema::FitsAsIs(node, *in)) return TVMFFIAnyViewToOwnedAny(in, out);
   Result result;
   Outcome outcome = Run([&] { return schema::ConvertCell(node, *in, &result); });
   if (outcome == Outcome::kDone) {

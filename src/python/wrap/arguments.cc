@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Arguments of calls, and what they keep alive.
 #include "python/wrap/arguments.h"
 
 #include "core/stack_room.h"
@@ -11,8 +12,9 @@ using ffi::TypeIndex;
 namespace {
 
 bool Recycle(TVMFFIObject* h) {
-  return !kFreeThreaded && h->type_index == TypeIndex::kTVMFFIFunction &&
-         upper_layers.recycle_callback(h);
+  if (kFreeThreaded) return false;
+  if (h->type_index == TypeIndex::kTVMFFIFunction) return upper_layers.recycle_callback(h);
+  return h->type_index == TypeIndex::kTVMFFITensor && upper_layers.recycle_tensor(h);
 }
 
 }  // namespace
@@ -103,6 +105,23 @@ bool CallArguments::Borrows(TVMFFIObject* h) const {
     if (arg.type_index >= TypeIndex::kTVMFFIStaticObjectBegin && arg.v_obj == h) return true;
   }
   return false;
+}
+
+void CallArguments::ForEachObject(VisitObject visit, void* context) {
+  if (IsFinalizing()) return;
+  Find([visit, context](CallArguments* call) {
+    for (int32_t i = 0; i < call->num_kept_; ++i) {
+      if (call->kept_[i] != nullptr) visit(context, call->kept_[i], true);
+    }
+    if (call->rest_ != nullptr) {
+      for (TVMFFIObject* value : call->rest_->values) visit(context, value, true);
+    }
+    for (int32_t i = 0; i < call->size_; ++i) {
+      const TVMFFIAny& arg = call->data_[i];
+      if (arg.type_index >= TypeIndex::kTVMFFIStaticObjectBegin) visit(context, arg.v_obj, false);
+    }
+    return false;
+  });
 }
 
 void CallArguments::LeaveFromWithin() {

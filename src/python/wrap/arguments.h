@@ -91,7 +91,7 @@ class Arguments {
     TVMFFIObject* object;
     Ref wrapper;
   };
-  // What few calls have.
+  // What only a few calls need.
   struct Rest {
     TVMFFIAny* data = nullptr;  // of more arguments than there is room for in here
     std::vector<TVMFFIObject*> values;
@@ -174,6 +174,10 @@ class CallArguments final : public Arguments {
   static bool IsAnyElsewhere();
   // Whether a call has h as an argument.
   static bool IsAnyBorrowing(TVMFFIObject* h);
+  // For each object of the calls in progress: is_held if the call has a reference of its own, and
+  // otherwise as an argument. None without the GIL, where the calls are not known.
+  using VisitObject = void (*)(void* context, TVMFFIObject* h, bool is_held);
+  static void ForEachObject(VisitObject visit, void* context);
   // Gives those calls a reference.
   static void HoldForAll(TVMFFIObject* h);
   static void ForgetOtherThreads();

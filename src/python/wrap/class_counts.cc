@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// How many wrappers there are, by class.
 #include "python/wrap/class_counts.h"
 
 namespace tether_py {

@@ -14,11 +14,11 @@
 
 namespace tether_py {
 
-// Counts by address, whoever lives there: a class cannot die while it has instances, so what an
-// address has counted when another class comes to lie there is nothing. No class is kept, and a
+// Counts by address, whichever class is there: a class cannot die while it has instances, so the
+// count of an address is zero when another class reuses it. No class is kept alive, and a
 // cell that holds zero is free for the next class that wants its place; classes whose place is
 // taken are counted in a map. Without the GIL there are several cells per place, so that threads
-// do not pass one cache line to and fro, and what an address has is the sum.
+// do not contend for one cache line; the count of an address is the sum of its cells.
 class ClassCounts {
  public:
   void Add(PyTypeObject* cls, int64_t n) {
@@ -134,7 +134,7 @@ class ClassCounts {
     if (++num_slow_ % kSlowPerSweep == 0) Sweep();
   }
 
-  // With the lock held. Without memory the total stays right, and the class does not.
+  // With the lock held. Out of memory, the total stays right but the count of the class does not.
   void AddToMap(PyTypeObject* cls, int64_t n) {
     try {
       others_[cls] += n;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What is known of a Python class: one record per class whose instances were seen.
+//
 // Shared state:
 //   records               by its lock, which is never held while Python code may run. A record
 //                         itself: atomics.
@@ -111,7 +113,7 @@ ClassRecord* RecordOf(PyTypeObject* cls) {
   Ref watch;
   if ((cls->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
     // The finaliser of a garbage instance may have brought us here. CPython clears a weak reference
-    // that is made now without calling anybody.
+    // that is made now without calling its callback.
     bool may_be_garbage =
         (!kFreeThreaded || Runtime::collecting) && IsCollecting(reinterpret_cast<PyObject*>(cls));
     if (may_be_garbage || IsFinalizing()) return nullptr;

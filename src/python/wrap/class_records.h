@@ -6,7 +6,7 @@
 // is told (upper_layers.h), before the address can belong to another class.
 //
 // Not here: what a name means to a class (data/attribute_cache.cc, by class and name) and how many
-// wrappers a class has (class_counts.h, by address, which needs no telling).
+// wrappers a class has (class_counts.h, by address, which needs no notification).
 #ifndef TETHER_PYTHON_WRAP_CLASS_RECORDS_H_
 #define TETHER_PYTHON_WRAP_CLASS_RECORDS_H_
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// The Python class of each C++ type.
 #include "python/wrap/class_table.h"
 #include "python/base/entry.h"
 
 #include <memory>
 #include <mutex>
 
+#include "python/wrap/drop.h"
+#include "python/wrap/edges_of_type.h"
 #include "python/wrap/python_hooks.h"
 #include "python/wrap/upper_layers.h"
 #include "python/wrap/wrapper.h"
@@ -59,7 +62,8 @@ Ref ReplaceClassOfIndex(int32_t type_index, PyTypeObject* cls) {
 void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined) {
   if (cls != nullptr) {
     std::lock_guard<ShortLock> guard(class_table_lock);
-    InstallDealloc(cls);
+    bool has_fields = !is_python_defined || HasPythonFields(type_index);
+    InstallDealloc(cls, type_index, has_fields);
     upper_layers.install_field_access(cls, is_python_defined);
   }
   Ref old = ReplaceClassOfIndex(type_index, cls);

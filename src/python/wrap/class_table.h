@@ -11,7 +11,7 @@
 
 namespace tether_py {
 
-// The class objects of a type are given, made on first sight, by Python
+// The class of the wrappers of a type. Python makes one on first use
 // (hooks.make_class), when there is none. Borrowed; NULL with an error set.
 PyTypeObject* MakeClassOfIndex(int32_t type_index);
 // Throws bad_alloc.

@@ -8,13 +8,13 @@
 namespace tether_py {
 
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg);
+// A visitor that appends to a list. It is shown what a wrapper itself refers to: its class and its
+// Python state, not what its C++ object refers to.
+int VisitOwnReference(PyObject* obj, void* list);
 // Debug builds: the collector is done with counting, and may count again.
 void EndCounting();
 // The collection that dormant wrappers call for. Where Python code may run; with the GIL only.
 void CollectNow();
-
-// Whether the collector sees that a function keeps the module it comes from.
-bool KeepsItsModule(TVMFFIObject* function);
 
 // From the collector: the wrapper is garbage, and so is its object.
 void BreakRing(PyObject* self);

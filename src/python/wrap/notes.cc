@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Data that only a few wrappers have.
 #include "python/wrap/notes.h"
 
 #include <mutex>

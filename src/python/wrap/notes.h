@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What few wrappers have.
+// Data that only a few wrappers have.
 #ifndef TETHER_PYTHON_WRAP_NOTES_H_
 #define TETHER_PYTHON_WRAP_NOTES_H_
 
@@ -9,7 +9,7 @@
 
 namespace tether_py {
 
-// A pointer about a wrapper, kept beside the wrappers, so that all of them are small.
+// A pointer associated with a wrapper, stored outside it so that every wrapper stays small.
 template <int kKind>
 class NotesOf {
  public:

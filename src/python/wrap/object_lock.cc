@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Looking at objects that other threads change.
 #include "python/wrap/object_lock.h"
 
 #include <tvm/ffi/function.h>
@@ -44,8 +45,9 @@ constexpr tie::ObjectLockHooks object_lock_hooks{
 }  // namespace
 
 void InstallObjectLock() {
-  ffi::Function::GetGlobalRequired("ffi.tether.SetObjectLock")(
-      const_cast<void*>(static_cast<const void*>(&object_lock_hooks)));
+  void* place = ffi::Function::GetGlobalRequired("ffi.tether.ObjectLockHooks")().cast<void*>();
+  static_cast<std::atomic<const tie::ObjectLockHooks*>*>(place)->store(&object_lock_hooks,
+                                                                       std::memory_order_release);
 }
 
 }  // namespace tether_py

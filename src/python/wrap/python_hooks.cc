@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What C++ uses of the part that is written in Python: how it is filled in.
 #include "python/wrap/python_hooks.h"
 #include "python/base/entry.h"
 
@@ -88,7 +89,7 @@ PyObject* SetHooks(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyObject* RaiseNotLoaded(PyObject*, PyObject*) {
   return PyErr_Format(PyExc_RuntimeError,
-                      "tvm_ffi.core is used before the part of it that is written in Python");
+                      "tvm_ffi.core was used before its Python part was loaded");
 }
 
 PyMethodDef not_loaded = {"_not_loaded", Entry<RaiseNotLoaded>, METH_VARARGS, nullptr};

@@ -33,7 +33,7 @@ struct PythonHooks {
   // Other libraries.
   PyObject* dtype_of_torch;  // (torch.dtype) -> dtype, or KeyError
   PyObject* dtype_of_numpy;  // (numpy.dtype) -> dtype, or KeyError
-  PyObject* prepare_torch;   // (): give a loaded torch the protocols that its release lacks
+  PyObject* prepare_torch;   // (): improve a loaded torch; the address of the add-on's API or None
 };
 extern PythonHooks hooks;
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// References that C++ holds to Python objects, given back on any thread.
 #include "python/wrap/release_queue.h"
 
 #include <cstdlib>
@@ -25,7 +26,7 @@ void ReleaseWith(void* what, void (*release)(void*)) {
   UnwindStop stop;
   if (AttachedHere()) return release(what);
   auto* node = static_cast<PendingRelease*>(std::malloc(sizeof(PendingRelease)));
-  if (node == nullptr) return;  // one object is lost, the process is not
+  if (node == nullptr) return;  // leak one object rather than abort
   // The gate: the interpreter may not end while this thread asks it for something.
   if (!Engine::list().Enter()) return std::free(node);
   node->what = what;

@@ -7,7 +7,7 @@
 
 namespace tether_py {
 
-// Releases `what` from any thread: at once where this thread may, else when one comes by that may.
+// Releases `what` from any thread: now if this thread is attached, else on the next attached one.
 void ReleaseWith(void* what, void (*release)(void*));
 // A reference to a Python object.
 void ReleaseFromAnyThread(void* obj);

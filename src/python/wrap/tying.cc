@@ -7,6 +7,7 @@
 #include "python/wrap/arguments.h"
 #include "python/wrap/class_counts.h"
 #include "python/wrap/collector.h"
+#include "python/wrap/edges.h"
 #include "python/wrap/object_lock.h"
 #include "python/wrap/release_queue.h"
 #include "python/wrap/wrapper.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this layer asks of the layers above it. module.cc, which knows all of them, fills it in.
+// What this layer asks of the layers above it. module.cc, which knows all of them, fills it in,
+// each member by its name.
 #ifndef TETHER_PYTHON_WRAP_UPPER_LAYERS_H_
 #define TETHER_PYTHON_WRAP_UPPER_LAYERS_H_
 
@@ -15,6 +16,8 @@ struct UpperLayers {
   PyObject* (*init_handle_by_constructor)(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
   // call/: a callback that nobody has any more is kept for the next one; false if it is not.
   bool (*recycle_callback)(TVMFFIObject* function);
+  // data/: the same for a tensor over the memory of a Python object.
+  bool (*recycle_tensor)(TVMFFIObject* tensor);
   // call/: the Python callable inside a function of this frontend, borrowed, or NULL.
   PyObject* (*callable_of)(TVMFFIObject* function);
   // data/: the Python object whose memory a tensor shows and keeps, borrowed, or NULL.
@@ -29,6 +32,12 @@ struct UpperLayers {
   Setter find_setter;
   // data/: fields forget a class that is dead or dying.
   void (*forget_class)(PyTypeObject* cls);
+
+  // A member that is added does not compile until it is checked here too.
+  constexpr bool IsComplete() const {
+    auto [a, b, c, d, e, f, g, h, i, j, k] = *this;
+    return a && b && c && d && e && f && g && h && i && j && k;
+  }
 };
 extern const UpperLayers upper_layers;
 

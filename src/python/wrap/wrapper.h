@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python object that stands for a C++ object, and the tying engine as CPython sees it.
+// Wrappers: the Python objects that stand for C++ objects, and the way from one to the other.
 //
 //   PyObject* w = WrapOwned(h);            // h's one wrapper; takes over a strong reference
 //   TVMFFIObject* h = UseHandle(w);        // its object, or NULL with an error set
@@ -9,6 +9,7 @@
 //   tp_traverse   the collector sees W and H as one node (collector.cc)
 //   tp_clear      break a cycle: let go of H
 //   tp_dealloc    the memory
+// What a wrapper is: wrapper_object.h. How the tie uses CPython: runtime.h.
 #ifndef TETHER_PYTHON_WRAP_WRAPPER_H_
 #define TETHER_PYTHON_WRAP_WRAPPER_H_
 
@@ -16,157 +17,16 @@
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/object.h>
 
-#include <cstdlib>
-#include <type_traits>
-#include <vector>
-
-#include "core/block_cache.h"
-#include "python/base/compat.h"
 #include "python/base/locks.h"
 #include "python/base/ref.h"
-#include "python/base/threads.h"
 #include "python/wrap/class_table.h"
-#include "tie/tie.h"
+#include "python/wrap/runtime.h"
 
 namespace tether_py {
 
-namespace ffi = tvm::ffi;
-namespace tie = tvm::ffi::tether;
-
-// What the two fields mean in each state. W is the wrapper, H its C++ object.
-// clang-format off
-//
-//   state     who holds whom          handle (tie/tie_word.h)   weakrefs                 tracked by gc
-//   empty     nobody                  kEmpty                    list of weak references  yes
-//   active    W holds H               H                         list of weak references  yes
-//   dormant   H holds W               H | kDormant              list of weak references  see below
-//   hidden    H holds W (dormant)     H | kDormant              index in a list          no
-//   gone      nobody, H has died      kGone, or a link of the   list of weak references  yes
-//                                     reclaim list
-//
-// clang-format on
-// A dormant wrapper is untracked when neither it nor H can be part of a ring. One that was part of
-// a collection, could be part of a ring and has no weak references is hidden: only full collections
-// look at it. `weakrefs` is then its place, counted from 1, in the collector's list (collector.cc);
-// Unhide() puts things right before anybody else looks at the field. With the GIL only.
-struct Wrapper {
-  PyObject_HEAD tie::Handle handle;
-  PyObject* weakrefs;
-};
-static_assert(sizeof(Wrapper) == sizeof(PyObject) + 16, "48 bytes with the collector's head");
-
-struct FunctionWrapper {
-  Wrapper base;
-  PyObject* dict;
-  vectorcallfunc vectorcall;
-  std::vector<TVMFFIObject*>* parked;  // functions that left this wrapper (TakeHandle), or NULL
-  PyObject* origin;                    // what is known of the function (call/metadata.h), or NULL
-  PyObject* parameters;                // the same of its parameters
-  bool release_gil;                    // other Python threads run during a call
-  bool walks;                          // locks its arguments itself (CallKeepingGIL)
-};
-
-inline Wrapper* AsWrapper(PyObject* obj) { return reinterpret_cast<Wrapper*>(obj); }
-inline PyObject* AsObject(Wrapper* w) { return reinterpret_cast<PyObject*>(w); }
-
-// Acquire: the last one may have just died on another thread, which wrote this list.
-inline bool HasWeakRefs(Wrapper* w) {
-  return __atomic_load_n(&w->weakrefs, __ATOMIC_ACQUIRE) != nullptr;
-}
-
-// The extension's types; set once at import.
-struct Types {
-  PyTypeObject* object;     // CObject
-  PyTypeObject* container;  // CContainerBase
-  PyTypeObject* array;
-  PyTypeObject* list;
-  PyTypeObject* map;
-  PyTypeObject* dict;
-  PyTypeObject* opaque;
-  PyTypeObject* error;
-  PyTypeObject* function;
-  PyTypeObject* tensor;
-  PyTypeObject* string;
-  PyTypeObject* rvalue_ref;
-  PyTypeObject* field_getter;
-  PyTypeObject* field_setter;
-  PyTypeObject* converter;
-  PyTypeObject* field_property;  // FFIProperty
-};
-extern Types types;
-
-// Functions alone can be called without a tuple, and so can their Python subclasses.
-inline bool IsFunctionClass(PyTypeObject* cls) {
-  return cls->tp_vectorcall_offset == offsetof(FunctionWrapper, vectorcall);
-}
-
-inline bool IsWrapper(PyObject* obj) { return PyObject_TypeCheck(obj, types.object); }
-
-// How many wrappers there are, for tying.stats().
-struct Counters {
-  SharedCount dormant;
-};
-extern Counters counters;
-
-// CPython as the engine sees it.
-struct Runtime : public tie::NoHooks {
-  using Wrapper = tether_py::Wrapper;
-  static constexpr bool kFreeThreaded = tether_py::kFreeThreaded;
-  static constexpr tie::Mutation kMutation = tie::Mutation::kNone;
-  static constexpr int kMaxAttempts = 1000;
-
-  static const tie::AdoptedTable& Table() { return *adopted_table; }
-  static tie::Handle& HandleOf(Wrapper* w) { return w->handle; }
-  static void IncRef(Wrapper* w) { Py_INCREF(AsObject(w)); }
-  static void DecRef(Wrapper* w) {
-    UnwindStop stop;  // C++ lets go of an object, and Python code runs
-    Py_DECREF(AsObject(w));
-  }
-  static bool TryIncRef(Wrapper* w) {
-    if (!tether_py::TryIncRef(AsObject(w))) return false;
-    if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
-    return true;
-  }
-  static void EnableTryIncRef(Wrapper* w) { tether_py::EnableTryIncRef(AsObject(w)); }
-  static bool IsResurrectionOver(Wrapper* w) { return tether_py::IsResurrectionOver(AsObject(w)); }
-  static void ClearFinalized(Wrapper* w) { tether_py::ClearFinalized(AsObject(w)); }
-  static bool IsGuarded(Wrapper* w);
-  static void Guard(Wrapper* w);
-  static bool AttachedHere() { return tether_py::AttachedHere(); }
-  static bool OneThread() { return tether_py::OneThread(); }
-  static bool RequestDrain();
-  static void Relax() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-  }
-  static void Pause(int attempt);
-  static void OnActive(Wrapper* w);
-  // In wrapper.cc, which alone lets go of wrappers.
-  static inline void OnDormant(Wrapper* w);
-  static inline void OnGone(Wrapper* w);
-  static void* AllocateSpace(size_t n) { return tie::BlockCache::Allocate(n); }
-  static void FreeSpace(void* p) { tie::BlockCache::Release(p); }
-
-  static const tie::AdoptedTable* adopted_table;
-  // A collection runs, and the collector does not know what C++ holds (collector.cc, rule B).
-  static inline std::atomic<bool> guarding{false};
-  // A collection runs.
-  static inline std::atomic<bool> collecting{false};
-  // One is due when more wrappers than this are dormant: see CollectNow.
-  static inline int64_t dormant_limit = INT64_MAX;
-  static inline bool hides_at_once = false;
-};
-
-using Engine = tie::Tie<Runtime>;
-
 // ---- going to Python ----
 
-// Lets instances of a class that adds nothing to a wrapper die without the detour through CPython's
-// general way for Python classes. With the lock of the class table held.
-void InstallDealloc(PyTypeObject* cls);
-
-// A wrapper with an empty handle.
+// A wrapper with an empty handle. The collector knows it, unless it is for a leaf.
 Wrapper* AllocateWrapper(PyTypeObject* cls);
 
 inline Wrapper* MakeWrapper(TVMFFIObject* h) {
@@ -182,7 +42,7 @@ TVM_FFI_INLINE PyObject* WrapOwned(TVMFFIObject* h) {
   Engine::DropStrong(h);
   return AsObject(w);
 }
-// h is kept alive by somebody else meanwhile.
+// Something else keeps h alive meanwhile.
 PyObject* WrapBorrowedSlow(TVMFFIObject* h);
 inline PyObject* WrapBorrowed(TVMFFIObject* h) {
   Wrapper* w = Engine::FetchLive(h);
@@ -195,7 +55,7 @@ inline PyObject* WrapBorrowed(TVMFFIObject* h) {
 bool BindNew(Wrapper* w, TVMFFIObject* h);
 
 // Before an object is constructed for `w` again: takes out what it had, so that a construction that
-// fails leaves it empty. That is to live until the new object exists: the two never have one
+// fails leaves it empty. The caller holds the old object until the new exists: they never share an
 // address.
 ffi::ObjectPtr<ffi::Object> TakeBefore(Wrapper* w);
 
@@ -244,6 +104,10 @@ class Using {
 // calls through it hold none. Throws bad_alloc, and has then done nothing.
 TVMFFIObject* TakeHandle(Wrapper* w);
 
+// Moves the object of one wrapper to another, which must be empty; the first is empty then. If
+// there is none, nothing happens. False with an error set; throws as TakeHandle does.
+bool MoveHandle(Wrapper* from, Wrapper* to);
+
 // The handle for display: 0 when there is none.
 inline uintptr_t PeekHandle(Wrapper* w) {
   TVMFFIObject* h = Engine::Use(w);
@@ -253,19 +117,29 @@ inline uintptr_t PeekHandle(Wrapper* w) {
 // ---- shared variables of this folder, and what protects them ----
 // clang-format off
 //
-//   types, hooks, sentinels            written at import, read only afterwards
+//   types, sentinels, module_of_function, allocator,   written at import, read only afterwards
+//     subtracting_visitor, learning, sentinel,
+//     uses_rule_b, gc_module, layouts (edges.cc)
+//   hooks                              written by _set_hooks, which the package calls at import
 //   counters.dormant, class_counts     one cell per thread; plain with the GIL
-//   class_table                        read without a lock: a table that grew stays for its readers;
+//   class_table, first_classes         read without a lock: a table that grew stays for its readers;
 //                                      written with class_table_lock
 //   Runtime::collecting, guarding      written by the collecting thread; without the GIL the others
 //                                      are stopped, or read them as atomics
-//   dormant_limit, hides_at_once       the GIL; not used without it
+//   dormant_limit, hides_at_once,      the GIL; not used without it
+//     patience, young_rings, wants_full,
+//     WrapperMemory
 //   pending_releases                   a lock-free list: any thread pushes, an attached one empties it
-//   note_table, watches, guards,       a ShortLock each; no Python code runs while it is held
-//     known_fields
-//   collection, hidden                 the GIL; without it, the collecting thread alone
+//   num_pending_releases,              atomics
+//     interpreter_ended, NotesOf::count_
+//   note_table, guards,                a ShortLock each; no Python code runs while it is held
+//     known_fields (edges.cc)
+//   collection, hidden, shown          the GIL; without it, the collecting thread alone. A walk outside
+//                                      of a collection uses nothing of it but `pending`, which it
+//                                      claims by an atomic flag
 //   the list of calls (CallArguments)  the GIL; not used without it
-//   can_be_emptied                     atomics; every thread finds the same answer
+//   CallArguments::num_detached_       one cell per thread
+//   edges_of_type                      atomics; every thread finds the same answer
 //
 // clang-format on
 //
@@ -281,38 +155,9 @@ inline uintptr_t PeekHandle(Wrapper* w) {
 //   - What is used outside of a call while Python code may run is held: Using, HoldHandle.
 // Without the GIL nothing is borrowed: the arguments of a call hold what they refer to.
 
-// Whether objects of the type may be emptied to break a ring of garbage.
-// Asked whenever a wrapper becomes dormant, so the answers are kept: 0 for a type not asked about
-// yet, 1 yes, 2 no.
-inline constexpr size_t kMaxEmptiable = 1 << 14;
-extern std::atomic<uint8_t> can_be_emptied[kMaxEmptiable];
-bool LearnCanBeEmptied(int32_t type_index);
-inline bool CanBeEmptied(int32_t type_index) {
-  if (TVM_FFI_PREDICT_FALSE(static_cast<size_t>(type_index) >= kMaxEmptiable)) return false;
-  uint8_t answer = can_be_emptied[type_index].load(std::memory_order_relaxed);
-  return TVM_FFI_PREDICT_TRUE(answer != 0) ? answer == 1 : LearnCanBeEmptied(type_index);
-}
-// A dormant wrapper without weak references that only full collections look at, and the end of
-// that; the latter may be called for any wrapper. Not for free-threaded builds.
-bool IsHidable(Wrapper* w);
-void Hide(Wrapper* w);
-void HideAtOnce(Wrapper* w);  // not by a collection
-void UnhideSlow(Wrapper* w);
-inline void Unhide(Wrapper* w) {
-  if (kFreeThreaded) return;
-  bool is_hidden = w->weakrefs != nullptr && !IsTracked(AsObject(w));
-  bool collecting = Runtime::collecting.load(std::memory_order_relaxed);
-  if (TVM_FFI_PREDICT_FALSE(is_hidden || collecting)) UnhideSlow(w);
-}
-inline void Runtime::OnActive(Wrapper* w) {
-  counters.dormant.Add(-1);
-  Unhide(w);
-  if (!IsTracked(AsObject(w))) PyObject_GC_Track(AsObject(w));
-  if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
-}
-
 int InitWrapperTypes(PyObject* module);
 int InitTying(PyObject* module);
+int InitInspect(PyObject* module);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_WRAP_WRAPPER_H_

@@ -7,7 +7,7 @@
 
 namespace tether_py {
 
-// All of one size and with the collector's head in
+// Blocks of one size, with the collector's header in
 // front: the collector counts them as alive meanwhile, as it does CPython's own free lists. With
 // the GIL only.
 class WrapperMemory {

@@ -5,7 +5,10 @@
 //   std::vector<int> Sorted(std::vector<int> v) { std::sort(v.begin(), v.end()); return v; }
 //   TVM_FFI_DLL_EXPORT_TYPED_FUNC(sorted, Sorted)
 //
-// Sequences and tuples travel as ffi.Array, maps as ffi.Map, std::function as ffi.Function.
+// `std::vector`, `std::array`, `std::tuple` and `std::pair` travel as ffi.Array, `std::map` and
+// `std::unordered_map` as ffi.Map, `std::function` as ffi.Function, `std::optional` and
+// `std::variant` as what they hold. Elements may be of these types again. Only `std::vector` also
+// takes an ffi.List.
 #ifndef TVM_FFI_EXTRA_STL_H_
 #define TVM_FFI_EXTRA_STL_H_
 
@@ -107,6 +110,8 @@ template <typename T, size_t N>
 inline constexpr bool passes_as_new_object_v<std::array<T, N>> = true;
 template <typename... T>
 inline constexpr bool passes_as_new_object_v<std::tuple<T...>> = true;
+template <typename A, typename B>
+inline constexpr bool passes_as_new_object_v<std::pair<A, B>> = true;
 template <typename K, typename V>
 inline constexpr bool passes_as_new_object_v<std::map<K, V>> = true;
 template <typename K, typename V>
@@ -243,6 +248,27 @@ struct TypeTraits<std::tuple<T...>,
     }
     return std::tuple<T...>(*std::move(std::get<I>(items))...);
   }
+};
+
+// A tuple of two, also to those who read the schema.
+template <typename A, typename B>
+struct TypeTraits<std::pair<A, B>, std::enable_if_t<tether::convertible_or_any_v<A> &&
+                                                    tether::convertible_or_any_v<B>>>
+    : public tether::StlObjectTraits<TypeTraits<std::pair<A, B>>, std::pair<A, B>,
+                                     TypeIndex::kTVMFFIArray> {
+  using Tuple = TypeTraits<std::tuple<A, B>>;
+
+  static ObjectPtr<Object> MakeObject(std::pair<A, B> src) {
+    return Tuple::MakeObject({std::move(src.first), std::move(src.second)});
+  }
+  static bool CheckAnyStrict(const TVMFFIAny* src) { return Tuple::CheckAnyStrict(src); }
+  static std::optional<std::pair<A, B>> TryCastFromAnyView(const TVMFFIAny* src) {
+    std::optional<std::tuple<A, B>> items = Tuple::TryCastFromAnyView(src);
+    if (!items.has_value()) return std::nullopt;
+    return std::make_from_tuple<std::pair<A, B>>(*std::move(items));
+  }
+  static std::string TypeStr() { return detail::ContainerTypeStr<A, B>("std::pair"); }
+  static std::string TypeSchema() { return Tuple::TypeSchema(); }
 };
 
 namespace tether {

@@ -280,15 +280,14 @@ inline Expected<ObjectRef> ShallowCopyOf(const Object* object) noexcept {
   }
   Expected<Any> copy = copier.cast<Function>().CallExpected<Any>(object);
   if (copy.is_err()) return copy.error();
-  std::optional<ObjectRef> made = copy.value().as<ObjectRef>();
-  if (!made.has_value() || made->get() == nullptr || made->get() == object ||
-      made->type_index() != object->type_index()) {
+  Any made = std::move(copy).value();
+  if (made.type_index() != object->type_index() || made.as<Object>() == object) {
     return Error("TypeError",
                  "Shallow copy callback must return a distinct object with the same type as its "
                  "input",
                  "");
   }
-  return *std::move(made);
+  return detail::AnyUnsafe::MoveFromAnyAfterCheck<ObjectRef>(std::move(made));
 }
 
 // Stores a new value in a field of a copy, read-only or not.
@@ -302,7 +301,12 @@ inline Expected<void> ReplaceField(const Object* object, const TVMFFIFieldInfo* 
   }
   TVMFFIAny raw = AnyView(value).CopyToTVMFFIAny();
   if (reflection::CallFieldSetter(field, FieldAddress(object, field), &raw) != 0) {
-    return detail::MoveFromSafeCallRaised();
+    Error error = detail::MoveFromSafeCallRaised();
+    // The setter says what is wrong with the value, but not where it was to go.
+    if (error.kind() != "TypeError" && error.kind() != "OverflowError") return error;
+    std::string message = "field `" + std::string(ToView(field->name)) + "` of `" +
+                          object->GetTypeKey() + "`: " + error.message();
+    return Error(error.kind(), message, error.backtrace(), error, std::nullopt);
   }
   return {};
 }

@@ -15,7 +15,6 @@
 #include <tvm/ffi/reflection/info_traits.h>
 #include <tvm/ffi/string.h>
 
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -83,8 +82,9 @@ TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void AppendDefault(std::string* out,
   } else if (auto integer = value.as<int64_t>()) {
     *out += std::to_string(*integer);
   } else if (auto number = value.as<double>()) {
-    if (!std::isfinite(*number)) {  // as Python's json has them
-      *out += std::isnan(*number) ? "NaN" : *number < 0 ? "-Infinity" : "Infinity";
+    // Not finite: as Python's json has them. Comparisons, because <cmath> is long to compile.
+    if (*number - *number != 0) {
+      *out += *number != *number ? "NaN" : *number < 0 ? "-Infinity" : "Infinity";
       return;
     }
     char digits[32];

@@ -12,6 +12,7 @@ from ..utils import FuncInfo, InitConfig, ObjectInfo, Options
 from . import consts as C
 from .utils import (
     ImportItem,
+    is_name,
     render_func_signature,
     render_object_ffi_init,
     render_object_fields,
@@ -93,7 +94,10 @@ def generate_python_global_funcs(
     returned = _naming(ty_map, imports, taken)
     accepted = _naming(_input_map(ty_map), imports, taken)
     lines = ["# fmt: off", f'_FFI_INIT_FUNC("{prefix}", __name__)', "if TYPE_CHECKING:"]
-    lines += [render_func_signature(f, returned, opt.indent, accepted) for f in global_funcs]
+    shown = [f for f in global_funcs if is_name(f.schema.name.rpartition(".")[2])]
+    lines += [render_func_signature(f, returned, opt.indent, accepted) for f in shown]
+    if not shown:
+        lines.append(f"{' ' * opt.indent}pass")
     _fill(code, [*lines, "# fmt: on"], code.indent)
 
 
@@ -162,7 +166,7 @@ def generate_python_all(code: CodeBlock, names: set[str], opt: Options) -> None:
         is_class = name[:1].isupper() and "_" not in name
         return (1 if is_class else 2), name
 
-    leaves = sorted({name.rpartition(".")[2] for name in names}, key=order)
+    leaves = sorted(filter(is_name, {name.rpartition(".")[2] for name in names}), key=order)
     _fill(code, [f'"{name}",' for name in leaves], code.indent)
 
 
@@ -240,12 +244,33 @@ def _has_import(code_blocks: list[CodeBlock], name: str) -> bool:
     )
 
 
+def generate_python_classes(
+    code_blocks: list[CodeBlock],
+    ty_map: dict[str, str],
+    object_infos: list[ObjectInfo],
+    syntax: MarkerSyntax,
+) -> str:
+    """Return classes for a file that has these blocks already."""
+    if not object_infos:
+        return ""
+    text = "\n\n"
+    if not _has_import(code_blocks, "register_object"):
+        text += f"{syntax.import_object} tvm_ffi.register_object;False;_FFI_REG_OBJ\n"
+    there = {block.param for block in code_blocks if block.kind == "object"}
+    return (text + _classes_text(ty_map, object_infos, syntax, there)).rstrip("\n")
+
+
 def _classes_text(
-    ty_map: dict[str, str], object_infos: list[ObjectInfo], syntax: MarkerSyntax
+    ty_map: dict[str, str],
+    object_infos: list[ObjectInfo],
+    syntax: MarkerSyntax,
+    there: Collection[str] = (),
 ) -> str:
     text = StringIO()
-    defined = {info.type_key for info in object_infos}
+    defined = {info.type_key for info in object_infos} | set(there)
     for info in object_infos:
+        if not is_name((info.type_key or "").rpartition(".")[2]):
+            continue
         parent = info.parent_type_key or "ffi.Object"
         if parent in defined:
             base = parent.rpartition(".")[2]

@@ -122,6 +122,12 @@ class PythonGenerator:
             code_blocks, ty_map, module_name, object_infos, init_cfg, is_root, self.syntax
         )
 
+    def generate_classes(
+        self, code_blocks: list[CodeBlock], ty_map: dict[str, str], object_infos: list[ObjectInfo]
+    ) -> str:
+        """Return classes with empty blocks, for a file with these blocks."""
+        return codegen.generate_python_classes(code_blocks, ty_map, object_infos, self.syntax)
+
     def generate_init_file(
         self, code_blocks: list[CodeBlock], module_name: str, submodule: str
     ) -> str:

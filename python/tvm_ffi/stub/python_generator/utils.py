@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -70,6 +71,11 @@ def _last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def is_name(text: str) -> bool:
+    """Return whether Python can use a name that was registered: some are not identifiers."""
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
 def _numbered(types: Iterable[NamedTypeSchema], first: int, ty_map: TyMap) -> list[str]:
     return [f"_{i}: {schema.input_repr(ty_map)}" for i, schema in enumerate(types, first)]
 
@@ -91,16 +97,24 @@ def render_func_signature(
     if parameters is None:
         return f"{start}(*args: {ty_map('Any')}) -> {returned}: ..."
     shown = _numbered(parameters, 0, accepts)  # type: ignore[arg-type]
-    if shown:
-        if func.is_member:
-            shown[0] = "self"
+    names = func.names or ()
+    is_named = len(names) == len(shown) and len(set(names)) == len(names)
+    if is_named and all(map(is_name, names[func.is_member :])):
+        types = (item.partition(": ")[2] for item in shown)
+        shown = [f"{name}: {type_}" for name, type_ in zip(names, types, strict=True)]
+        for i in range(len(shown) - func.defaults, len(shown)):
+            shown[i] += " = ..."
+    elif shown:
         shown.append("/")
+    if shown and func.is_member:
+        shown[0] = "self"
     return f"{start}({', '.join(shown)}) -> {returned}: ..."
 
 
 def render_object_fields(info: ObjectInfo, ty_map: TyMap, indent: int) -> list[str]:
     """Return a line per field."""
-    return [f"{' ' * indent}{item.name}: {item.output_repr(ty_map)}" for item in info.fields]
+    fields = [item for item in info.fields if is_name(item.name)]
+    return [f"{' ' * indent}{item.name}: {item.output_repr(ty_map)}" for item in fields]
 
 
 def _ffi_init_signature(method: FuncInfo, ty_map: TyMap, accepts: TyMap, indent: int) -> str:
@@ -125,6 +139,8 @@ def render_object_methods(
     blanks = " " * indent
     lines: list[str] = []
     for (name, is_member), methods in groups.items():
+        if not is_name(_last(name)):
+            continue
         is_init = _last(name) == "__ffi_init__"
         for method in methods:
             if len(methods) > 1:

@@ -13,6 +13,12 @@ use std::marker::PhantomData;
 use tvm_ffi_sys::*;
 
 /// The object behind an [`Array`].
+///
+/// ```
+/// use tvm_ffi::Array;
+/// let array = Array::new(vec![1i64]);
+/// assert_eq!(tvm_ffi::ObjectRefCore::as_node::<tvm_ffi::collections::array::ArrayObj>(&array).unwrap().size, 1);
+/// ```
 #[repr(C)]
 #[derive(DeriveObject)]
 #[type_key = "ffi.Array"]
@@ -39,6 +45,7 @@ unsafe impl ObjectCoreWithExtraItems for ArrayObj {
 }
 
 impl Drop for ArrayObj {
+    #[inline]
     fn drop(&mut self) {
         let data = self.data as *mut TVMFFIAny;
         // SAFETY: the array owns `size` values, and the buffer if there is a deleter.
@@ -51,6 +58,17 @@ impl Drop for ArrayObj {
             }
         }
     }
+}
+
+#[cold]
+fn out_of_bound() -> Error {
+    Error::new(INDEX_ERROR, "Array get index out of bound", "")
+}
+
+#[cold]
+fn not_an_element<T: ContainerElement>(index: usize) -> Error {
+    let message = format!("Failed to cast element at {index} to {}", T::element_type_str());
+    Error::new(TYPE_ERROR, &message, "")
 }
 
 /// An array of values of one type.
@@ -74,23 +92,56 @@ container_handle!(
 
 impl<T: ContainerElement + Clone> Array<T> {
     /// An array of the items.
-    pub fn new(items: Vec<T>) -> Self {
+    ///
+    /// ```
+    /// use tvm_ffi::Array;
+    /// assert_eq!(Array::new(vec![1i64, 2]).len(), 2);
+    /// ```
+    pub fn new(mut items: Vec<T>) -> Self {
+        let len = items.len();
         let mut data = ObjectArc::new_with_extra_items(ArrayObj {
             object: Object::new(),
             data: std::ptr::null_mut(),
             size: 0,
-            capacity: items.len() as i64,
+            capacity: len as i64,
             data_deleter: None,
         });
-        // SAFETY: the block has room for the items; the size never counts what is not written yet.
+        /// Where a conversion panics: the array keeps the elements it has, the other items are dropped.
+        struct Moving<T> {
+            object: *mut ArrayObj,
+            items: *mut T,
+            moved: usize,
+            len: usize,
+        }
+        impl<T> Drop for Moving<T> {
+            #[cold]
+            fn drop(&mut self) {
+                // SAFETY: the array and the items outlive the guard. The item that was being converted is
+                // gone: the conversion had it.
+                unsafe {
+                    (*self.object).size = self.moved as i64;
+                    for i in self.moved + 1..self.len {
+                        self.items.add(i).drop_in_place();
+                    }
+                }
+            }
+        }
+        // SAFETY: the block has room for the items. Nobody else drops them, because the vector is told that
+        // it has none.
         unsafe {
             let object = ObjectArc::as_raw_mut(&mut data);
             let cells = object.add(1) as *mut TVMFFIAny;
             (*object).data = cells as *mut c_void;
-            for (i, item) in items.into_iter().enumerate() {
-                cells.add(i).write(Any::into_raw_ffi_any(item.element_into_any()));
-                (*object).size = i as i64 + 1;
+            items.set_len(0);
+            let mut moving = Moving { object, items: items.as_mut_ptr(), moved: 0, len };
+            while moving.moved < len {
+                let item = moving.items.add(moving.moved).read();
+                let any = item.element_into_any();
+                cells.add(moving.moved).write(Any::into_raw_ffi_any(any));
+                moving.moved += 1;
             }
+            std::mem::forget(moving);
+            (*object).size = len as i64;
         }
         Self { data, _phantom: PhantomData }
     }
@@ -101,28 +152,55 @@ impl<T: ContainerElement + Clone> Array<T> {
     }
 
     /// Number of elements.
+    ///
+    /// ```
+    /// use tvm_ffi::Array;
+    /// assert_eq!(Array::new(vec![1i64, 2]).len(), 2);
+    /// ```
     pub fn len(&self) -> usize {
         self.data.size as usize
     }
 
     /// Whether there is none.
+    ///
+    /// ```
+    /// use tvm_ffi::Array;
+    /// assert!(Array::<i64>::new(vec![]).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// One element.
+    ///
+    /// ```
+    /// use tvm_ffi::Array;
+    /// let array = Array::new(vec![1i64, 2]);
+    /// assert_eq!(array.get(1).unwrap(), 2);
+    /// assert!(array.get(2).is_err());
+    /// ```
+    #[inline]
     pub fn get(&self, index: usize) -> Result<T> {
-        let Some(cell) = self.elements().get(index) else {
-            crate::bail!(INDEX_ERROR, "Array get index out of bound");
-        };
+        if index >= self.len() {
+            return Err(out_of_bound());
+        }
         // SAFETY: the array owns the value.
-        unsafe { T::element_read(cell) }.map_err(|()| {
-            let message = format!("Failed to cast element at {index} to {}", T::element_type_str());
-            Error::new(TYPE_ERROR, &message, "")
-        })
+        unsafe {
+            let cell = &*(self.data.data as *const TVMFFIAny).add(index);
+            if T::element_strict(cell) {
+                return Ok(T::element_copy(cell));
+            }
+            T::element_cast(cell)
+        }
+        .map_err(|()| not_an_element::<T>(index))
     }
 
     /// The elements in order; ends at one that is not a `T`.
+    ///
+    /// ```
+    /// use tvm_ffi::Array;
+    /// assert_eq!(Array::new(vec![1i64, 2]).iter().sum::<i64>(), 3);
+    /// ```
     pub fn iter(&self) -> ArrayIterator<'_, T> {
         ArrayIterator { cells: self.elements().iter(), _phantom: PhantomData }
     }
@@ -180,6 +258,13 @@ impl<T: ContainerElement + Clone> std::fmt::Debug for Array<T> {
 }
 
 /// The elements of an [`Array`].
+///
+/// ```
+/// use tvm_ffi::Array;
+/// let array = Array::new(vec![1i64, 2]);
+/// let mut elements = array.iter();
+/// assert_eq!((elements.next(), elements.next(), elements.next()), (Some(1), Some(2), None));
+/// ```
 pub struct ArrayIterator<'a, T> {
     cells: std::slice::Iter<'a, TVMFFIAny>,
     _phantom: PhantomData<T>,

@@ -3,7 +3,7 @@
 use super::{container_handle, seq_elements, short_type_name};
 use crate::any::{Any, AnyView, TryFromTemp};
 use crate::derive::Object as DeriveObject;
-use crate::error::{Error, Result, INDEX_ERROR, TYPE_ERROR};
+use crate::error::{Error, Result, INDEX_ERROR, OVERFLOW_ERROR, TYPE_ERROR};
 use crate::object::{ref_any, Object, ObjectArc, ObjectRefCore, TypeIndex};
 use crate::type_traits::{AnyCompatible, ContainerElement};
 use std::ffi::c_void;
@@ -11,6 +11,12 @@ use std::marker::PhantomData;
 use tvm_ffi_sys::*;
 
 /// The object behind a [`List`].
+///
+/// ```
+/// use tvm_ffi::List;
+/// let list: List<i64> = [1, 2, 3].into_iter().collect();
+/// assert_eq!(tvm_ffi::ObjectRefCore::as_node::<tvm_ffi::collections::list::ListObj>(&list).unwrap().size, 3);
+/// ```
 #[repr(C)]
 #[derive(DeriveObject)]
 #[type_key = "ffi.List"]
@@ -53,6 +59,12 @@ impl<T> List<T> {
     }
 
     /// Number of elements.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// assert_eq!(list.len(), 3);
+    /// ```
     pub fn len(&self) -> usize {
         // SAFETY: self keeps the list alive. Fields are read through the pointer because other handles
         // change them.
@@ -60,11 +72,22 @@ impl<T> List<T> {
     }
 
     /// Whether there is none.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// assert!(List::<i64>::new().is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Number of elements that there is room for.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// assert!(list.capacity() >= 3);
+    /// ```
     pub fn capacity(&self) -> usize {
         // SAFETY: as in len.
         unsafe { (&raw const (*self.object()).capacity).read() as usize }
@@ -90,6 +113,12 @@ fn out_of_bound(what: &str) -> Error {
 
 impl<T: ContainerElement> List<T> {
     /// An empty list.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list = List::new();
+    /// list.push(1i64).unwrap();
+    /// ```
     pub fn new() -> Self {
         Self::make(&[])
     }
@@ -126,21 +155,47 @@ impl<T: ContainerElement> List<T> {
     }
 
     /// One element.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// assert_eq!(list.get(0).unwrap(), 1);
+    /// assert!(list.get(3).is_err());
+    /// ```
     pub fn get(&self, index: usize) -> Result<T> {
         self.get_as(index, "get")
     }
 
     /// The first element.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// assert_eq!(list.first().unwrap(), 1);
+    /// ```
     pub fn first(&self) -> Result<T> {
         self.get_as(0, "first")
     }
 
     /// The last element.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// assert_eq!(list.last().unwrap(), 3);
+    /// ```
     pub fn last(&self) -> Result<T> {
         self.get_as(self.len().wrapping_sub(1), "last")
     }
 
     /// Replaces one element.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// list.set(0, 5).unwrap();
+    /// assert_eq!(list.get(0).unwrap(), 5);
+    /// ```
     pub fn set(&self, index: usize, value: T) -> Result<()> {
         if index >= self.len() {
             return Err(out_of_bound("set"));
@@ -157,11 +212,13 @@ impl<T: ContainerElement> List<T> {
         if needed <= self.capacity() {
             return Ok(());
         }
-        self.reserve_exactly(needed.max(2 * self.capacity()))
+        self.reserve_exactly(needed.max(self.capacity().saturating_mul(2)))
     }
 
     fn reserve_exactly(&self, capacity: usize) -> Result<()> {
-        let wanted = capacity as i64;
+        let Ok(wanted) = i64::try_from(capacity) else {
+            return Err(Error::new(OVERFLOW_ERROR, "the capacity of a List is too large", ""));
+        };
         let mut list = TVMFFIAny::new();
         // SAFETY: the view is used while self is alive.
         unsafe {
@@ -204,6 +261,13 @@ impl<T: ContainerElement> List<T> {
     }
 
     /// Adds an element before `index`.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// list.insert(0, 5).unwrap();
+    /// assert_eq!((list.len(), list.get(0).unwrap()), (4, 5));
+    /// ```
     pub fn insert(&self, index: usize, value: T) -> Result<()> {
         if index > self.len() {
             return Err(out_of_bound("insert"));
@@ -212,6 +276,13 @@ impl<T: ContainerElement> List<T> {
     }
 
     /// Adds elements before `index`.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// list.insert_many(3, [4, 5]).unwrap();
+    /// assert_eq!(list.last().unwrap(), 5);
+    /// ```
     pub fn insert_many<I: IntoIterator<Item = T>>(&self, index: usize, values: I) -> Result<()> {
         // The iterator may change this list, so it ends first.
         let items: Vec<Any> = values.into_iter().map(T::element_into_any).collect();
@@ -222,6 +293,13 @@ impl<T: ContainerElement> List<T> {
     }
 
     /// Takes an element out. One that is not a `T` stays.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// assert_eq!(list.remove(0).unwrap(), 1);
+    /// assert_eq!(list.len(), 2);
+    /// ```
     pub fn remove(&self, index: usize) -> Result<T> {
         let value = self.get_as(index, "remove")?;
         drop(self.splice_out(index, index + 1));
@@ -229,6 +307,12 @@ impl<T: ContainerElement> List<T> {
     }
 
     /// Takes the last element out. One that is not a `T` stays.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// assert_eq!(list.pop().unwrap(), 3);
+    /// ```
     pub fn pop(&self) -> Result<T> {
         let index = self.len().wrapping_sub(1);
         let value = self.get_as(index, "pop")?;
@@ -237,6 +321,13 @@ impl<T: ContainerElement> List<T> {
     }
 
     /// Drops the elements from `start` to `end`.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// list.remove_range(0, 2).unwrap();
+    /// assert_eq!(list.len(), 1);
+    /// ```
     pub fn remove_range(&self, start: usize, end: usize) -> Result<()> {
         if start > end || end > self.len() {
             return Err(out_of_bound("remove_range"));
@@ -246,6 +337,13 @@ impl<T: ContainerElement> List<T> {
     }
 
     /// Adds an element at the end.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// list.push(4).unwrap();
+    /// assert_eq!(list.len(), 4);
+    /// ```
     pub fn push(&self, value: T) -> Result<()> {
         let item = value.element_into_any();
         let len = self.len();
@@ -257,28 +355,54 @@ impl<T: ContainerElement> List<T> {
     }
 
     /// Adds elements at the end.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// list.extend([4, 5]).unwrap();
+    /// assert_eq!(list.len(), 5);
+    /// ```
     pub fn extend<I: IntoIterator<Item = T>>(&self, values: I) -> Result<()> {
         let items: Vec<Any> = values.into_iter().map(T::element_into_any).collect();
         self.splice_in(self.len(), items)
     }
 
     /// Makes the list `len` elements long.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// list.resize(5, 0).unwrap();
+    /// assert_eq!(list.last().unwrap(), 0);
+    /// ```
     pub fn resize(&self, len: usize, value: T) -> Result<()>
     where
         T: Clone,
     {
-        let old = self.len();
-        if len <= old {
+        if len <= self.len() {
             self.truncate(len);
             return Ok(());
         }
         let item = value.element_into_any();
-        self.splice_in(old, vec![item; len - old])
+        self.grow_to(len)?;
+        for i in self.len()..len {
+            // SAFETY: there is room; copying a value only counts a reference.
+            unsafe { self.cell(i).write(Any::into_raw_ffi_any(item.clone())) };
+        }
+        self.set_len(len);
+        Ok(())
     }
 
     /// Makes room for `additional` more elements.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// list.reserve(100).unwrap();
+    /// assert!(list.capacity() >= 103);
+    /// ```
     pub fn reserve(&self, additional: usize) -> Result<()> {
-        let needed = self.len() + additional;
+        let needed = self.len().saturating_add(additional);
         if needed <= self.capacity() {
             return Ok(());
         }
@@ -286,6 +410,13 @@ impl<T: ContainerElement> List<T> {
     }
 
     /// Drops what is behind the first `len` elements.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// list.truncate(1);
+    /// assert_eq!(list.len(), 1);
+    /// ```
     pub fn truncate(&self, len: usize) {
         while self.len() > len {
             let last = self.len() - 1;
@@ -296,11 +427,25 @@ impl<T: ContainerElement> List<T> {
     }
 
     /// Drops all elements and keeps the room.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// list.clear();
+    /// assert!(list.is_empty());
+    /// ```
     pub fn clear(&self) {
         self.truncate(0)
     }
 
     /// Turns the order around.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// list.reverse();
+    /// assert_eq!(list.get(0).unwrap(), 3);
+    /// ```
     pub fn reverse(&self) {
         let len = self.len();
         for i in 0..len / 2 {
@@ -310,6 +455,13 @@ impl<T: ContainerElement> List<T> {
     }
 
     /// The elements; the list may change meanwhile.
+    ///
+    /// ```
+    /// use tvm_ffi::List;
+    /// let list: List<i64> = [1, 2, 3].into_iter().collect();
+    /// let doubled: Vec<i64> = list.iter().map(|x| x.unwrap() * 2).collect();
+    /// assert_eq!(doubled, [2, 4, 6]);
+    /// ```
     pub fn iter(&self) -> ListIterator<'_, T> {
         ListIterator { list: self, front: 0, back: None }
     }
@@ -354,6 +506,12 @@ impl<T> std::fmt::Debug for List<T> {
 }
 
 /// The elements of a [`List`]. The length is read at every step; the first step from the back fixes the end.
+///
+/// ```
+/// use tvm_ffi::List;
+/// let list: List<i64> = [1, 2, 3].into_iter().collect();
+/// assert_eq!(list.iter().next_back().unwrap().unwrap(), 3);
+/// ```
 pub struct ListIterator<'a, T> {
     list: &'a List<T>,
     front: usize,

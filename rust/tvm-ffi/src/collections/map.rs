@@ -12,6 +12,12 @@ use std::marker::PhantomData;
 use tvm_ffi_sys::*;
 
 /// The object behind a [`Map`]; only the runtime makes them.
+///
+/// ```
+/// use tvm_ffi::Map;
+/// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+/// assert_eq!(tvm_ffi::ObjectRefCore::as_node::<tvm_ffi::collections::map::MapObj>(&map).unwrap().size, 2);
+/// ```
 #[repr(C)]
 #[derive(DeriveObject)]
 #[type_key = "ffi.Map"]
@@ -52,6 +58,11 @@ impl<K, V> std::ops::Deref for Map<K, V> {
 
 impl<K: ContainerElement, V: ContainerElement> Map<K, V> {
     /// An empty map.
+    ///
+    /// ```
+    /// use tvm_ffi::Map;
+    /// assert_eq!(Map::<i64, i64>::new().len(), 0);
+    /// ```
     pub fn new() -> Self {
         Self::make(&[])
     }
@@ -69,11 +80,23 @@ impl<K: ContainerElement, V: ContainerElement> Map<K, V> {
     }
 
     /// Number of entries.
+    ///
+    /// ```
+    /// use tvm_ffi::Map;
+    /// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+    /// assert_eq!(map.len(), 2);
+    /// ```
     pub fn len(&self) -> usize {
         self.data.size as usize
     }
 
     /// Whether there is none.
+    ///
+    /// ```
+    /// use tvm_ffi::Map;
+    /// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+    /// assert!(!map.is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -119,6 +142,13 @@ impl<K: ContainerElement, V: ContainerElement> Map<K, V> {
     }
 
     /// The value of a key.
+    ///
+    /// ```
+    /// use tvm_ffi::Map;
+    /// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+    /// assert_eq!(map.get(&2).unwrap(), Some(false));
+    /// assert_eq!(map.get(&3).unwrap(), None);
+    /// ```
     pub fn get(&self, key: &K) -> Result<Option<V>> {
         if !self.has(key)? {
             return Ok(None);
@@ -139,11 +169,23 @@ impl<K: ContainerElement, V: ContainerElement> Map<K, V> {
     }
 
     /// Whether there is an entry for a key.
+    ///
+    /// ```
+    /// use tvm_ffi::Map;
+    /// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+    /// assert!(map.contains_key(&1));
+    /// ```
     pub fn contains_key(&self, key: &K) -> bool {
         self.has(key).unwrap_or_else(|error| panic!("cannot look up a key: {error}"))
     }
 
     /// The entries.
+    ///
+    /// ```
+    /// use tvm_ffi::Map;
+    /// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+    /// assert_eq!(map.iter().filter(|(_, value)| *value).count(), 1);
+    /// ```
     pub fn iter(&self) -> MapItems<K, V> {
         MapIter {
             entries: EntryIter::new(self.clone_ref()),
@@ -152,6 +194,12 @@ impl<K: ContainerElement, V: ContainerElement> Map<K, V> {
     }
 
     /// The keys.
+    ///
+    /// ```
+    /// use tvm_ffi::Map;
+    /// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+    /// assert_eq!(map.keys().sum::<i64>(), 3);
+    /// ```
     pub fn keys(&self) -> MapKeys<K> {
         MapIter {
             entries: EntryIter::new(self.clone_ref()),
@@ -160,6 +208,12 @@ impl<K: ContainerElement, V: ContainerElement> Map<K, V> {
     }
 
     /// The values.
+    ///
+    /// ```
+    /// use tvm_ffi::Map;
+    /// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+    /// assert!(map.values().any(|value| value));
+    /// ```
     pub fn values(&self) -> MapValues<V> {
         MapIter {
             entries: EntryIter::new(self.clone_ref()),
@@ -273,15 +327,42 @@ impl EntryIter {
 }
 
 /// What a map yields.
+///
+/// ```
+/// use tvm_ffi::Map;
+/// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+/// assert_eq!(map.keys().len(), 2);
+/// ```
 pub struct MapIter<T> {
     entries: EntryIter,
     convert: fn(&Any, &Any) -> T,
 }
 /// The entries of a [`Map`].
+///
+/// ```
+/// use tvm_ffi::Map;
+/// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+/// let items: tvm_ffi::collections::map::MapItems<i64, bool> = map.iter();
+/// assert_eq!(items.len(), 2);
+/// ```
 pub type MapItems<K, V> = MapIter<(K, V)>;
 /// The keys of a [`Map`].
+///
+/// ```
+/// use tvm_ffi::Map;
+/// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+/// let keys: tvm_ffi::collections::map::MapKeys<i64> = map.keys();
+/// assert_eq!(keys.len(), 2);
+/// ```
 pub type MapKeys<K> = MapIter<K>;
 /// The values of a [`Map`].
+///
+/// ```
+/// use tvm_ffi::Map;
+/// let map: Map<i64, bool> = [(1, true), (2, false)].into_iter().collect();
+/// let values: tvm_ffi::collections::map::MapValues<bool> = map.values();
+/// assert_eq!(values.len(), 2);
+/// ```
 pub type MapValues<V> = MapIter<V>;
 
 impl<T> Iterator for MapIter<T> {

@@ -6,6 +6,11 @@ use std::cmp::Ordering;
 use tvm_ffi_sys::TVMFFIShapeCell;
 
 /// The object behind a [`Shape`].
+///
+/// ```
+/// use tvm_ffi::Shape;
+/// assert!(tvm_ffi::ObjectRefCore::as_node::<tvm_ffi::collections::shape::ShapeObj>(&Shape::new()).is_some());
+/// ```
 #[repr(C)]
 #[derive(DeriveObject)]
 #[type_key = "ffi.Shape"]
@@ -37,11 +42,21 @@ pub struct Shape {
 
 impl Shape {
     /// No extents.
+    ///
+    /// ```
+    /// use tvm_ffi::Shape;
+    /// assert!(Shape::new().is_empty());
+    /// ```
     pub fn new() -> Self {
         Self::from([])
     }
 
     /// The extents.
+    ///
+    /// ```
+    /// use tvm_ffi::Shape;
+    /// assert_eq!(Shape::from([2i64, 3]).as_slice(), [2, 3]);
+    /// ```
     pub fn as_slice(&self) -> &[i64] {
         let cell = &self.data.data;
         if cell.data.is_null() {
@@ -52,11 +67,19 @@ impl Shape {
     }
 
     /// The strides of a tensor in row-major order.
+    ///
+    /// ```
+    /// use tvm_ffi::Shape;
+    /// let mut strides = [0; 2];
+    /// Shape::fill_strides_from_shape([2, 3], &mut strides);
+    /// assert_eq!(strides, [3, 1]);
+    /// ```
     pub fn fill_strides_from_shape<T: AsRef<[i64]>>(shape: T, strides: &mut [i64]) {
-        let mut stride = 1;
+        let mut stride = 1i64;
         for (extent, out) in shape.as_ref().iter().zip(strides.iter_mut()).rev() {
             *out = stride;
-            stride *= extent;
+            // A shape that overflows has no memory behind it, so its strides do not matter.
+            stride = i64::wrapping_mul(stride, *extent);
         }
     }
 }
@@ -68,6 +91,7 @@ impl Default for Shape {
 }
 
 impl<T: AsRef<[i64]>> From<T> for Shape {
+    #[inline]
     fn from(value: T) -> Self {
         let extents = value.as_ref();
         let cell = TVMFFIShapeCell { data: std::ptr::null(), size: extents.len() };

@@ -11,9 +11,16 @@ use crate::object::{
 use crate::type_traits::AnyCompatible;
 use std::alloc::Layout;
 use std::ffi::c_void;
+use std::mem::{align_of, size_of};
 use tvm_ffi_sys::*;
 
 /// The object behind a [`Tensor`].
+///
+/// ```
+/// use tvm_ffi::*;
+/// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+/// assert!(tensor.as_node::<collections::tensor::TensorObj>().is_some());
+/// ```
 #[repr(C)]
 #[derive(DeriveObject)]
 #[type_key = "ffi.Tensor"]
@@ -39,6 +46,14 @@ pub struct Tensor {
 
 /// Where the data of a tensor comes from.
 ///
+/// ```
+/// use tvm_ffi::*;
+/// let cpu = DLDevice::new(DLDeviceType::kDLCPU, 0);
+/// let dtype = DLDataType::try_from_str("float32").unwrap();
+/// let tensor = Tensor::from_nd_alloc(CPUNDAlloc {}, &[2, 2], dtype, cpu);
+/// assert_eq!(tensor.data_ptr() as usize % CPUNDAlloc::MIN_ALIGN, 0);
+/// ```
+///
 /// # Safety
 /// `alloc_data` gives room for the prototype, aligned to at least `MIN_ALIGN`.
 pub unsafe trait NDAllocator: 'static {
@@ -57,6 +72,15 @@ pub unsafe trait NDAllocator: 'static {
 }
 
 /// Sizes of a `DLTensor`.
+///
+/// ```
+/// use tvm_ffi::*;
+/// use tvm_ffi::collections::tensor::DLTensorExt;
+/// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+/// // SAFETY: the tensor is alive.
+/// let raw = unsafe { &*TensorView::from(&tensor).as_raw() };
+/// assert_eq!((raw.numel(), raw.item_size()), (3, 4));
+/// ```
 pub trait DLTensorExt {
     /// Number of elements.
     fn numel(&self) -> usize;
@@ -72,6 +96,34 @@ unsafe fn extents<'a>(data: *const i64, ndim: i32) -> &'a [i64] {
     std::slice::from_raw_parts(data, ndim as usize)
 }
 
+/// Number of elements; None if there cannot be so many.
+fn checked_numel(tensor: &DLTensor) -> Option<usize> {
+    // SAFETY: the producer of the tensor promises `ndim` extents.
+    let extents = unsafe { extents(tensor.shape, tensor.ndim) };
+    // In any order: one extent of zero makes it zero.
+    if extents.contains(&0) {
+        return Some(0);
+    }
+    extents.iter().try_fold(1usize, |count, &extent| count.checked_mul(extent.try_into().ok()?))
+}
+
+/// The device of a tensor of other code.
+///
+/// # Panics
+/// If its kind is one that this crate does not know.
+fn device_of(tensor: &DLTensor) -> DLDevice {
+    let kind = device_kind(tensor);
+    match DLDeviceType::from_raw(kind) {
+        Some(known) => DLDevice::new(known, tensor.device.device_id),
+        None => panic!("the tensor is on a device of the unknown kind {kind}"),
+    }
+}
+
+fn device_kind(tensor: &DLTensor) -> u32 {
+    // SAFETY: the field is a number until it has been found to be a variant.
+    unsafe { *(&raw const tensor.device.device_type as *const u32) }
+}
+
 impl DLTensorExt for DLTensor {
     fn numel(&self) -> usize {
         // SAFETY: the producer of the tensor promises `ndim` extents.
@@ -83,13 +135,22 @@ impl DLTensorExt for DLTensor {
 }
 
 /// Memory of the CPU, aligned to 64 bytes.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let cpu = DLDevice::new(DLDeviceType::kDLCPU, 0);
+/// let dtype = DLDataType::try_from_str("int8").unwrap();
+/// assert_eq!(Tensor::from_nd_alloc(CPUNDAlloc {}, &[5], dtype, cpu).numel(), 5);
+/// ```
 pub struct CPUNDAlloc {}
 
 impl CPUNDAlloc {
     fn layout(tensor: &DLTensor) -> Layout {
         // Asking for nothing is undefined, so empty tensors get one byte.
-        let bytes = tensor.numel().checked_mul(tensor.item_size()).map(|size| size.max(1));
+        let count = checked_numel(tensor);
+        let bytes = count.and_then(|count| count.checked_mul(tensor.item_size()));
         bytes
+            .map(|size| size.max(1))
             .and_then(|size| Layout::from_size_align(size, Self::MIN_ALIGN).ok())
             .expect("the tensor is too large")
     }
@@ -150,87 +211,168 @@ impl<A: NDAllocator> Drop for AllocatedTensorObj<A> {
 }
 
 fn is_row_major(shape: &[i64], strides: &[i64]) -> bool {
-    let mut expected = 1;
+    let mut expected = 1i64;
     shape.iter().zip(strides).rev().all(|(&extent, &stride)| {
         let fits = stride == expected;
-        expected *= extent;
+        expected = expected.wrapping_mul(extent);
         fits
     })
 }
 
 impl Tensor {
     /// Address of the data.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// assert!(!tensor.data_ptr().is_null());
+    /// ```
     pub fn data_ptr(&self) -> *const c_void {
         self.data.dltensor.data
     }
     /// Address of the data.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let mut tensor = Tensor::from_slice(&[1f32], &[1]).unwrap();
+    /// assert_eq!(tensor.data_ptr_mut() as *const _, tensor.data_ptr());
+    /// ```
     pub fn data_ptr_mut(&mut self) -> *mut c_void {
         self.data.dltensor.data
     }
     /// Extents.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// assert_eq!(tensor.shape(), [1, 3]);
+    /// ```
     pub fn shape(&self) -> &[i64] {
         // SAFETY: the object has `ndim` extents.
         unsafe { extents(self.data.dltensor.shape, self.data.dltensor.ndim) }
     }
     /// Strides, counted in elements.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// assert_eq!(tensor.strides(), [3, 1]);
+    /// ```
     pub fn strides(&self) -> &[i64] {
         // SAFETY: the object has `ndim` strides.
         unsafe { extents(self.data.dltensor.strides, self.data.dltensor.ndim) }
     }
     /// Number of dimensions.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// assert_eq!(tensor.ndim(), 2);
+    /// ```
     pub fn ndim(&self) -> usize {
         self.data.dltensor.ndim as usize
     }
     /// Number of elements.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// assert_eq!(tensor.numel(), 3);
+    /// ```
     pub fn numel(&self) -> usize {
         self.data.dltensor.numel()
     }
     /// Type of the elements.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// assert_eq!(DLDataTypeExt::to_string(&tensor.dtype()), "float32");
+    /// ```
     pub fn dtype(&self) -> DLDataType {
         self.data.dltensor.dtype
     }
     /// Where the data is.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// assert_eq!(tensor.device().device_type, DLDeviceType::kDLCPU);
+    /// ```
+    ///
+    /// # Panics
+    /// If the device is of a kind that this crate does not know.
     pub fn device(&self) -> DLDevice {
-        self.data.dltensor.device
+        device_of(&self.data.dltensor)
     }
     /// Whether the elements follow each other in row-major order.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// assert!(tensor.is_contiguous());
+    /// ```
     pub fn is_contiguous(&self) -> bool {
         is_row_major(self.shape(), self.strides())
     }
 
-    fn check_cpu_contiguous(&self) -> Result<()> {
-        if self.device().device_type != DLDeviceType::kDLCPU {
+    /// The elements of a contiguous tensor on the CPU, if they can be a slice of `T`.
+    fn elements<T: AsDLDataType>(&self) -> Result<(*mut T, usize)> {
+        let tensor = &self.data.dltensor;
+        if device_kind(tensor) != DLDeviceType::kDLCPU as u32 {
             crate::bail!(RUNTIME_ERROR, "Tensor is not on CPU");
+        }
+        let Some(count) = checked_numel(tensor) else {
+            crate::bail!(VALUE_ERROR, "Tensor cannot have the shape {:?}", self.shape());
+        };
+        if size_of::<T>() != tensor.item_size() {
+            let (have, want) = (tensor.item_size(), size_of::<T>());
+            crate::bail!(TYPE_ERROR, "Elements of {} bytes cannot be read as {} bytes", have, want);
+        }
+        if count == 0 {
+            return Ok((std::ptr::NonNull::dangling().as_ptr(), 0));
         }
         if !self.is_contiguous() {
             crate::bail!(RUNTIME_ERROR, "Tensor is not contiguous");
         }
-        Ok(())
-    }
-
-    fn first_element(&self) -> *mut u8 {
-        let tensor = &self.data.dltensor;
-        // SAFETY: the offset is within the data.
-        unsafe { (tensor.data as *mut u8).add(tensor.byte_offset as usize) }
+        if tensor.data.is_null() {
+            crate::bail!(RUNTIME_ERROR, "Tensor has no data");
+        }
+        let first = tensor.data.wrapping_byte_add(tensor.byte_offset as usize) as *mut T;
+        if !first.is_aligned() {
+            crate::bail!(RUNTIME_ERROR, "Tensor is not aligned to {} bytes", align_of::<T>());
+        }
+        Ok((first, count))
     }
 
     /// The elements of a contiguous tensor on the CPU.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// assert_eq!(tensor.data_as_slice::<f32>().unwrap(), [1.0, 2.0, 3.0]);
+    /// assert!(tensor.data_as_slice::<f64>().is_err());
+    /// ```
     pub fn data_as_slice<T: AsDLDataType>(&self) -> Result<&[T]> {
         let (have, want) = (self.dtype(), T::DL_DATA_TYPE);
         if have != want {
             let (have, want) = (DLDataTypeExt::to_string(&have), DLDataTypeExt::to_string(&want));
             crate::bail!(TYPE_ERROR, "Data type mismatch {} vs {}", have, want);
         }
-        self.check_cpu_contiguous()?;
-        if self.numel() == 0 {
-            return Ok(&[]);
-        }
+        let (first, count) = self.elements()?;
         // SAFETY: the tensor has that many elements of that type.
-        Ok(unsafe { std::slice::from_raw_parts(self.first_element() as *const T, self.numel()) })
+        Ok(unsafe { std::slice::from_raw_parts(first, count) })
     }
 
     /// The elements, to be changed. Nobody may use the tensor in another way meanwhile; the receiver is
     /// shared, as in the other languages.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// tensor.data_as_slice_mut::<f32>().unwrap()[0] = 5.0;
+    /// assert_eq!(tensor.data_as_slice::<f32>().unwrap()[0], 5.0);
+    /// ```
     #[allow(clippy::mut_from_ref)]
     pub fn data_as_slice_mut<T: AsDLDataType>(&self) -> Result<&mut [T]> {
         let (have, want) = (self.dtype(), T::DL_DATA_TYPE);
@@ -238,15 +380,20 @@ impl Tensor {
             let (have, want) = (DLDataTypeExt::to_string(&have), DLDataTypeExt::to_string(&want));
             crate::bail!(TYPE_ERROR, "Data type mismatch: expected {}, got {}", want, have);
         }
-        self.check_cpu_contiguous()?;
-        if self.numel() == 0 {
-            return Ok(&mut []);
-        }
+        let (first, count) = self.elements()?;
         // SAFETY: as above.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.first_element() as *mut T, self.numel()) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(first, count) })
     }
 
     /// A tensor with data from an allocator, in row-major order and not initialised.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let cpu = DLDevice::new(DLDeviceType::kDLCPU, 0);
+    /// let dtype = DLDataType::try_from_str("int64").unwrap();
+    /// let tensor = Tensor::from_nd_alloc(CPUNDAlloc {}, &[2], dtype, cpu);
+    /// tensor.data_as_slice_mut::<i64>().unwrap().fill(7);
+    /// ```
     pub fn from_nd_alloc<A: NDAllocator>(
         alloc: A,
         shape: &[i64],
@@ -285,6 +432,13 @@ impl Tensor {
     }
 
     /// A tensor on the CPU with a copy of the elements.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1u8, 2, 3, 4], &[2, 2]).unwrap();
+    /// assert_eq!(tensor.shape(), [2, 2]);
+    /// assert!(Tensor::from_slice(&[1u8], &[2]).is_err());
+    /// ```
     pub fn from_slice<T: AsDLDataType>(slice: &[T], shape: &[i64]) -> Result<Self> {
         let mut count: i64 = 1;
         for &extent in shape {
@@ -303,6 +457,14 @@ impl Tensor {
     }
 
     /// A tensor from the allocator of the environment, which a framework has set.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let cpu = DLDevice::new(DLDeviceType::kDLCPU, 0);
+    /// let dtype = DLDataType::try_from_str("int64").unwrap();
+    /// // No framework has set an allocator here.
+    /// assert!(Tensor::from_env_alloc(&[2], dtype, cpu).is_err());
+    /// ```
     pub fn from_env_alloc(shape: &[i64], dtype: DLDataType, device: DLDevice) -> Result<Self> {
         let mut extents = shape.to_vec();
         let mut prototype = DLTensor {
@@ -331,6 +493,15 @@ impl std::fmt::Debug for Tensor {
 }
 
 /// A tensor that somebody else owns: an argument of a kernel. Valid during the call.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+/// let view = TensorView::from(&tensor);
+/// let rank = Function::from_typed(|x: TensorView| -> Result<i64> { Ok(x.ndim() as i64) });
+/// assert_eq!(rank.call_tuple((&tensor,)).unwrap().try_as::<i64>(), Some(2));
+/// assert_eq!(view.numel(), 3);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TensorView {
     tensor: *const DLTensor,
@@ -338,6 +509,15 @@ pub struct TensorView {
 
 impl TensorView {
     /// A view of a tensor.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// let view = TensorView::from(&tensor);
+    /// // SAFETY: the tensor outlives the copy.
+    /// let copy = unsafe { TensorView::from_raw(view.as_raw()) };
+    /// assert_eq!(copy.shape(), [1, 3]);
+    /// ```
     ///
     /// # Safety
     /// The tensor outlives the view.
@@ -349,6 +529,13 @@ impl TensorView {
         Self { tensor }
     }
     /// Address of the tensor.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// let view = TensorView::from(&tensor);
+    /// assert!(!view.as_raw().is_null());
+    /// ```
     pub fn as_raw(&self) -> *const DLTensor {
         self.tensor
     }
@@ -357,31 +544,83 @@ impl TensorView {
         unsafe { &*self.tensor }
     }
     /// Address of the data.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// let view = TensorView::from(&tensor);
+    /// assert_eq!(view.data_ptr() as *const _, tensor.data_ptr());
+    /// ```
     pub fn data_ptr(&self) -> *mut c_void {
         self.get().data
     }
     /// Where the data is.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// let view = TensorView::from(&tensor);
+    /// assert_eq!(view.device(), tensor.device());
+    /// ```
+    ///
+    /// # Panics
+    /// If the device is of a kind that this crate does not know.
     pub fn device(&self) -> DLDevice {
-        self.get().device
+        device_of(self.get())
     }
     /// Type of the elements.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// let view = TensorView::from(&tensor);
+    /// assert_eq!(view.dtype(), tensor.dtype());
+    /// ```
     pub fn dtype(&self) -> DLDataType {
         self.get().dtype
     }
     /// Number of dimensions.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// let view = TensorView::from(&tensor);
+    /// assert_eq!(view.ndim(), 2);
+    /// ```
     pub fn ndim(&self) -> usize {
         self.get().ndim as usize
     }
     /// Extents.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// let view = TensorView::from(&tensor);
+    /// assert_eq!(view.shape(), [1, 3]);
+    /// ```
     pub fn shape(&self) -> &[i64] {
         // SAFETY: the tensor has `ndim` extents.
         unsafe { extents(self.get().shape, self.get().ndim) }
     }
     /// Number of elements.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// let view = TensorView::from(&tensor);
+    /// assert_eq!(view.numel(), 3);
+    /// ```
     pub fn numel(&self) -> usize {
         self.get().numel()
     }
     /// Strides, counted in elements.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// let view = TensorView::from(&tensor);
+    /// assert_eq!(view.strides(), [3, 1]);
+    /// ```
     ///
     /// # Panics
     /// If the tensor has none.
@@ -395,14 +634,21 @@ impl TensorView {
         unsafe { extents(tensor.strides, tensor.ndim) }
     }
     /// Whether the elements follow each other in row-major order.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// let view = TensorView::from(&tensor);
+    /// assert!(view.is_contiguous());
+    /// ```
     pub fn is_contiguous(&self) -> bool {
         if self.get().strides.is_null() || self.numel() == 0 {
             return true;
         }
-        let mut expected = 1;
+        let mut expected = 1i64;
         self.shape().iter().zip(self.strides()).rev().all(|(&extent, &stride)| {
             let fits = extent == 1 || stride == expected;
-            expected *= extent;
+            expected = expected.wrapping_mul(extent);
             fits
         })
     }

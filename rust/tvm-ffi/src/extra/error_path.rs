@@ -46,6 +46,15 @@ pub(crate) fn add_object(error: Error, value: &TVMFFIAny, family: &str) -> Error
     }
 }
 
+/// The error came out of the default descent into a value. The value is recorded here only where the caller
+/// descends into another value than the one it was called with.
+pub(crate) fn add_descent(error: Error, value: &TVMFFIAny, family: &str) -> Error {
+    match context_of(&error, value) {
+        Ok(None) => error,
+        _ => add_object(error, value, family),
+    }
+}
+
 /// The context with one more object, None if that is the last one already.
 fn context_of(error: &Error, value: &TVMFFIAny) -> Result<Option<ObjectRef>> {
     const KEY: &str = "ffi.VisitErrorContext";

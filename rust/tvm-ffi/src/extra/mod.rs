@@ -34,6 +34,17 @@ use tvm_ffi_sys::TVMFFIAny;
 use unchanged::{Unchanged, UnchangedOr};
 
 /// A value that a walk shows, borrowed.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let mut seen = Vec::new();
+/// let look = |value: &StructuralView| {
+///     seen.push(value.cast::<i64>());
+///     WalkResult::Advance
+/// };
+/// structural_walk(&Array::new(vec![1i64, 2]), look, WalkOrder::PreOrder).unwrap();
+/// assert_eq!(seen, [None, Some(1), Some(2)]);
+/// ```
 #[repr(transparent)]
 pub struct StructuralView(TVMFFIAny);
 
@@ -45,16 +56,49 @@ impl StructuralView {
     }
 
     /// What the value is.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let mut seen = Vec::new();
+    /// let look = |value: &StructuralView| {
+    ///     seen.push(value.type_index());
+    ///     WalkResult::Advance
+    /// };
+    /// structural_walk(&Array::new(vec![1i64, 2]), look, WalkOrder::PreOrder).unwrap();
+    /// assert_eq!(seen, [71, 1, 1]);
+    /// ```
     pub fn type_index(&self) -> i32 {
         self.0.type_index
     }
 
     /// The value, if it is an `R` without a conversion.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let mut seen = Vec::new();
+    /// let look = |value: &StructuralView| {
+    ///     seen.push(value.cast::<f64>());
+    ///     WalkResult::Advance
+    /// };
+    /// structural_walk(&Array::new(vec![1i64, 2]), look, WalkOrder::PreOrder).unwrap();
+    /// assert_eq!(seen, [None, None, None]);
+    /// ```
     pub fn cast<R: AnyCompatible>(&self) -> Option<R> {
         AnyView::from(self).try_as()
     }
 
     /// The object, if it is an `N`.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let mut seen = Vec::new();
+    /// let look = |value: &StructuralView| {
+    ///     seen.push(value.as_node::<Object>().is_some());
+    ///     WalkResult::Advance
+    /// };
+    /// structural_walk(&Array::new(vec![1i64, 2]), look, WalkOrder::PreOrder).unwrap();
+    /// assert_eq!(seen, [true, false, false]);
+    /// ```
     pub fn as_node<N: ObjectCore>(&self) -> Option<&N> {
         let index = self.0.type_index;
         if index < TypeIndex::kTVMFFIStaticObjectBegin as i32 || !is_instance_of::<N>(index) {
@@ -65,6 +109,17 @@ impl StructuralView {
     }
 
     /// An owned copy.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let mut seen = Vec::new();
+    /// let look = |value: &StructuralView| {
+    ///     seen.push(value.to_owned().type_index());
+    ///     WalkResult::Advance
+    /// };
+    /// structural_walk(&Array::new(vec![1i64, 2]), look, WalkOrder::PreOrder).unwrap();
+    /// assert_eq!(seen, [71, 1, 1]);
+    /// ```
     #[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
     pub fn to_owned(&self) -> Any {
         Any::from(AnyView::from(self))

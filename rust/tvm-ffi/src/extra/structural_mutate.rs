@@ -20,6 +20,7 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::rc::Rc;
 use std::sync::OnceLock;
 use std::thread::ThreadId;
 use tvm_ffi_sys::*;
@@ -28,6 +29,15 @@ const OBJECT_BEGIN: i32 = TypeIndex::kTVMFFIStaticObjectBegin as i32;
 const UNCHANGED: i32 = TypeIndex::kTVMFFIUnchanged as i32;
 
 /// Whether a value may be changed in place.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let mode = |value: MutateValue<'_>, _: &mut MutateContext<'_>| {
+///     assert_eq!(value.inplace_mode(), InplaceMode::Allow);
+///     Unchanged
+/// };
+/// structural_mutate(Array::new(vec![1i64]), mode).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InplaceMode {
     /// It is copied.
@@ -294,7 +304,21 @@ fn dispatch_value<U: StructuralMutator>(
         // SAFETY: the value is alive during the call.
         mutator.dispatch_mutate(unsafe { StructuralView::from_raw(value) }, kind)
     };
-    result.map_err(|error| error_path::add_object(error, value, "map"))
+    match result {
+        Err(error) if !U::RECORDS_VALUES => Err(error_path::add_object(error, value, "map")),
+        result => result,
+    }
+}
+
+/// The default mutation of a value; errors learn the way they came.
+fn default_value<U: StructuralMutator>(
+    mutator: &mut U,
+    value: &TVMFFIAny,
+    kind: DefRegionKind,
+    mode: InplaceMode,
+) -> Result<Any> {
+    StructuralMutator::on_default_mutate(mutator, MutateValue::from_raw(*value, mode), kind)
+        .map_err(|error| error_path::add_descent(error, value, "map"))
 }
 
 /// Runs a function of the vtable with the exposed mutator.
@@ -407,7 +431,8 @@ fn descend<U: StructuralMutator>(
         return call_hook(&hook, object, value);
     }
     if value.type_index < OBJECT_BEGIN {
-        return Ok(Any::from(Unchanged));
+        // SAFETY: the value is alive.
+        return Ok(unsafe { Any::copy_of_view(value) });
     }
     // SAFETY: records of the type table are never freed.
     let Some(info) = (unsafe { TVMFFIGetTypeInfo(value.type_index).as_ref() }) else {
@@ -585,7 +610,26 @@ fn run<U: StructuralMutator>(mutator: &mut U, root: Any) -> Result<Any> {
 }
 
 /// Decides how values are mutated.
+///
+/// ```
+/// use tvm_ffi::*;
+/// struct Double;
+/// impl StructuralMutator for Double {
+///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+///         match value.cast::<i64>() {
+///             Some(x) => Ok(Any::from(2 * x)),
+///             None => self.default_mutate(value, kind),
+///         }
+///     }
+/// }
+/// let result = structural_mutate(Array::new(vec![1i64]), &mut Double).unwrap();
+/// assert_eq!(Array::<i64>::try_from(result).unwrap().get(0).unwrap(), 2);
+/// ```
 pub trait StructuralMutator: Sized {
+    /// Errors already name the value that they came from.
+    #[doc(hidden)]
+    const RECORDS_VALUES: bool = false;
+
     /// Mutates a borrowed value.
     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any>;
 
@@ -637,8 +681,8 @@ pub trait StructuralMutator: Sized {
         for<'x> AnyView<'x>: From<&'x T>,
     {
         let original = AnyView::from(value);
-        let value = MutateValue::from_raw(*original.raw(), InplaceMode::Disallow);
-        Ok(resolve(StructuralMutator::on_default_mutate(self, value, kind)?, original.raw()))
+        let result = default_value(self, original.raw(), kind, InplaceMode::Disallow)?;
+        Ok(resolve(result, original.raw()))
     }
 
     /// Mutates the parts of a value.
@@ -657,9 +701,7 @@ pub trait StructuralMutator: Sized {
         kind: DefRegionKind,
         mode: InplaceMode,
     ) -> Result<Any> {
-        let data = value.data;
-        let value = MutateValue::from_raw(data, mode);
-        Ok(resolve(StructuralMutator::on_default_mutate(self, value, kind)?, &data))
+        Ok(resolve(default_value(self, &value.data, kind, mode)?, &value.data))
     }
 
     /// [`StructuralMutator::mutate`] that says whether anything changed.
@@ -682,8 +724,7 @@ pub trait StructuralMutator: Sized {
         for<'x> AnyView<'x>: From<&'x T>,
     {
         let original = AnyView::from(value);
-        let value = MutateValue::from_raw(*original.raw(), InplaceMode::Disallow);
-        StructuralMutator::on_default_mutate(self, value, kind).map(marked)
+        default_value(self, original.raw(), kind, InplaceMode::Disallow).map(marked)
     }
 
     /// [`StructuralMutator::default_maybe_inplace_mutate`] that says whether there is another object.
@@ -702,8 +743,7 @@ pub trait StructuralMutator: Sized {
         kind: DefRegionKind,
         mode: InplaceMode,
     ) -> Result<UnchangedOr<Any>> {
-        let value = MutateValue::from_raw(value.data, mode);
-        StructuralMutator::on_default_mutate(self, value, kind).map(marked)
+        default_value(self, &value.data, kind, mode).map(marked)
     }
 
     /// What a variable becomes, in this run.
@@ -727,6 +767,15 @@ fn remap_object<U>(mutator: &U) -> Result<&'static MutatorObj> {
 }
 
 /// What [`structural_mutate`] takes.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let handlers = (
+///     |x: bool, _: &mut MutateContext<'_>| !x,
+///     |x: i64, _: &mut MutateContext<'_>| x + 1,
+/// );
+/// assert_eq!(structural_mutate(1i64, handlers).unwrap().try_as::<i64>(), Some(2));
+/// ```
 pub trait IntoMutator<Marker> {
     #[doc(hidden)]
     fn mutate_root(self, root: Any) -> Result<Any>;
@@ -770,6 +819,19 @@ where
 }
 
 /// The handlers of a map.
+///
+/// ```
+/// use tvm_ffi::*;
+/// struct Negate;
+/// #[dispatch(map)]
+/// impl Negate {
+///     fn map_int(&mut self, x: i64) -> i64 {
+///         -x
+///     }
+/// }
+/// let result = structural_map(Array::new(vec![1i64]), &mut Negate, WalkOrder::PostOrder).unwrap();
+/// assert_eq!(Array::<i64>::try_from(result).unwrap().get(0).unwrap(), -1);
+/// ```
 pub trait MapDispatch: Sized {
     /// Calls the handler of a value, if there is one.
     fn dispatch_map(
@@ -785,6 +847,13 @@ impl<V: MapDispatch> MapDispatch for &mut V {
 }
 
 /// What [`structural_map`] takes.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let handlers = (|x: bool| !x, |x: i64| x + 1);
+/// let result = structural_map(1i64, handlers, WalkOrder::PreOrder).unwrap();
+/// assert_eq!(result.try_as::<i64>(), Some(2));
+/// ```
 pub trait IntoMapper<Marker> {
     /// What runs the map.
     type Mapper: NativeMap;
@@ -819,43 +888,51 @@ impl<M: MapDispatch, P: MutContextPolicy<M>> MapEngine<'_, M, P> {
         }
     }
 
+    /// The handler of a value. An error names that value.
+    fn mapped(&mut self, value: &TVMFFIAny, kind: DefRegionKind) -> Result<Option<Any>> {
+        // SAFETY: the value is alive during the call.
+        let view = unsafe { StructuralView::from_raw(value) };
+        self.mapper
+            .dispatch_map(view, kind)
+            .transpose()
+            .map_err(|error| error_path::add_object(error, value, "map"))
+    }
+
+    /// The parts of a value. An error names that value.
+    fn descended(&mut self, value: &TVMFFIAny, kind: DefRegionKind, allow: bool) -> Result<Any> {
+        self.children(value, kind, allow)
+            .map_err(|error| error_path::add_object(error, value, "map"))
+    }
+
     fn step(&mut self, value: &TVMFFIAny, kind: DefRegionKind, allow: bool) -> Result<Any> {
-        // SAFETY: every cell below outlives the call that sees it.
-        unsafe {
-            if self.order == WalkOrder::PostOrder {
-                let descended = self.children(value, kind, allow)?;
-                let current = match descended.type_index() {
-                    UNCHANGED => value,
-                    _ => descended.raw(),
-                };
-                let view = StructuralView::from_raw(current);
-                return match self.mapper.dispatch_map(view, kind) {
-                    None => Ok(descended),
-                    Some(result) => {
-                        let result = result?;
-                        Ok(if result.type_index() == UNCHANGED { descended } else { result })
-                    }
-                };
-            }
-            let mapped = match self.mapper.dispatch_map(StructuralView::from_raw(value), kind) {
-                None => None,
-                Some(result) => Some(result?).filter(|result| {
-                    result.type_index() != UNCHANGED && !same_cell(result.raw(), value)
-                }),
+        if self.order == WalkOrder::PostOrder {
+            let descended = self.descended(value, kind, allow)?;
+            let current = match descended.type_index() {
+                UNCHANGED => value,
+                _ => descended.raw(),
             };
-            match mapped {
-                None => self.children(value, kind, allow && is_unique(value)),
-                Some(mapped) => {
-                    let allow = allow && is_unique(mapped.raw());
-                    let result = self.children(mapped.raw(), kind, allow)?;
-                    Ok(if result.type_index() == UNCHANGED { mapped } else { result })
-                }
+            let mapped = self.mapped(current, kind)?;
+            return Ok(match mapped {
+                Some(mapped) if mapped.type_index() != UNCHANGED => mapped,
+                _ => descended,
+            });
+        }
+        let mapped = self
+            .mapped(value, kind)?
+            .filter(|mapped| mapped.type_index() != UNCHANGED && !same_cell(mapped.raw(), value));
+        match mapped {
+            None => self.descended(value, kind, allow && is_unique(value)),
+            Some(mapped) => {
+                let allow = allow && is_unique(mapped.raw());
+                let result = self.descended(mapped.raw(), kind, allow)?;
+                Ok(if result.type_index() == UNCHANGED { mapped } else { result })
             }
         }
     }
 }
 
 impl<M: MapDispatch, P: MutContextPolicy<M>> StructuralMutator for MapEngine<'_, M, P> {
+    const RECORDS_VALUES: bool = true;
     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
         self.step(AnyView::from(value).raw(), kind, false)
     }
@@ -897,7 +974,6 @@ markers!(
     ByMutateChainLink<M>,
     ByMutateCallbacks<M>,
     ByMutateDispatch,
-    ByStatefulCallbacks,
 );
 
 macro_rules! map_links {
@@ -965,6 +1041,20 @@ impl<L: MapChainLink<M>, M> IntoMapper<M> for L {
 }
 
 /// A map whose descent a policy decides.
+///
+/// ```
+/// use tvm_ffi::*;
+/// struct Negate;
+/// #[dispatch(map)]
+/// impl Negate {
+///     fn map_int(&mut self, x: i64) -> i64 {
+///         -x
+///     }
+/// }
+/// let mapper = MapWithContextPolicy::new(Negate, DefaultMutContextPolicy);
+/// let result = structural_map(1i64, mapper, WalkOrder::PreOrder).unwrap();
+/// assert_eq!(result.try_as::<i64>(), Some(-1));
+/// ```
 pub struct MapWithContextPolicy<Mapper: MapDispatch, Policy> {
     mapper: Mapper,
     policy: Policy,
@@ -1084,6 +1174,13 @@ struct Continuation<'a, State> {
 }
 
 /// What a callback or a policy sees of the mutation.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let add = |x: i64, ctx: &mut MutateContext<'_, i64>| x + *ctx.state();
+/// let result = structural_mutate(1i64, &mut MutateCallbacks::new(10i64, add)).unwrap();
+/// assert_eq!(result.try_as::<i64>(), Some(11));
+/// ```
 pub struct MutateContext<'a, State = ()> {
     engine: &'a mut dyn MutEngine<State>,
     mode: InplaceMode,
@@ -1129,7 +1226,7 @@ impl<'a, State> MutateContext<'a, State> {
     }
 
     fn default_of(&mut self, value: &TVMFFIAny, allow: bool) -> Result<Any> {
-        match self.rest {
+        let result = match self.rest {
             None => self.engine.descend(value, self.kind, allow),
             Some(Continuation { policy, next }) => {
                 let mode = mode_of(allow);
@@ -1137,7 +1234,8 @@ impl<'a, State> MutateContext<'a, State> {
                 let value = MutateValue::from_raw(*value, mode);
                 policy.default_mutate(value, &mut context).map(Any::from)
             }
-        }
+        };
+        result.map_err(|error| error_path::add_descent(error, value, "map"))
     }
 
     /// Mutates another value.
@@ -1252,6 +1350,25 @@ impl<'a, State> MutateContext<'a, State> {
 }
 
 /// Decides how a mutation descends where no handler does.
+///
+/// ```
+/// use tvm_ffi::*;
+/// struct Count;
+/// impl MutContextPolicy<i64> for Count {
+///     fn default_mutate(
+///         &self,
+///         value: MutateValue<'_>,
+///         ctx: &mut MutateContext<'_, i64>,
+///     ) -> Result<UnchangedOr<Any>> {
+///         *ctx.state_mut() += 1;
+///         ctx.default_maybe_inplace_mutate_result(value)
+///     }
+/// }
+/// let add = |x: i64, _: &mut MutateContext<'_, i64>| x + 1;
+/// let mut mutator = MutateCallbacks::new(0i64, add).with_policy(Count);
+/// structural_mutate(Array::new(vec![1i64]), &mut mutator).unwrap();
+/// assert_eq!(*mutator.state(), 1);
+/// ```
 pub trait MutContextPolicy<State> {
     /// Mutates the parts of a value.
     fn default_mutate(
@@ -1401,18 +1518,30 @@ macro_rules! chains {
 for_each_chain!(chains);
 
 /// Callbacks with a state, as a mutator that can be used again.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let count = |x: i64, ctx: &mut MutateContext<'_, i64>| {
+///     *ctx.state_mut() += 1;
+///     x
+/// };
+/// let mut mutator = MutateCallbacks::new(0i64, count);
+/// structural_mutate(Array::new(vec![1i64, 2]), &mut mutator).unwrap();
+/// assert_eq!(mutator.into_state(), 2);
+/// ```
 pub struct MutateCallbacks<State, Link, Marker, Policy = DefaultMutContextPolicy> {
     state: State,
-    link: Link,
-    policy: Policy,
+    // Shared with the call that runs: a callback gets at the mutator and may be called again.
+    link: Rc<Link>,
+    policy: Rc<Policy>,
     _phantom: PhantomData<Marker>,
 }
 
 impl<State, Link: MutateChainLink<State, Marker>, Marker> MutateCallbacks<State, Link, Marker> {
     /// A mutator with a state.
     pub fn new(state: State, callbacks: Link) -> Self {
-        let policy = DefaultMutContextPolicy;
-        Self { state, link: callbacks, policy, _phantom: PhantomData }
+        let policy = Rc::new(DefaultMutContextPolicy);
+        Self { state, link: Rc::new(callbacks), policy, _phantom: PhantomData }
     }
 }
 
@@ -1423,7 +1552,7 @@ impl<State, Link, Marker, Policy> MutateCallbacks<State, Link, Marker, Policy> {
         policy: P,
     ) -> MutateCallbacks<State, Link, Marker, P> {
         let Self { state, link, .. } = self;
-        MutateCallbacks { state, link, policy, _phantom: PhantomData }
+        MutateCallbacks { state, link, policy: Rc::new(policy), _phantom: PhantomData }
     }
     /// The state.
     pub fn state(&self) -> &State {
@@ -1439,23 +1568,14 @@ impl<State, Link, Marker, Policy> MutateCallbacks<State, Link, Marker, Policy> {
     }
 }
 
-/// Callbacks during a run: the parts are borrowed one by one, so that a callback can be called again while
-/// it runs.
-struct CallbackEngine<'a, State, Link, Marker, Policy> {
-    state: &'a mut State,
-    link: &'a Link,
-    policy: &'a Policy,
-    _phantom: PhantomData<Marker>,
-}
-
-impl<State, Link, Marker, Policy> CallbackEngine<'_, State, Link, Marker, Policy>
+impl<State, Link, Marker, Policy> MutateCallbacks<State, Link, Marker, Policy>
 where
     Link: MutateChainLink<State, Marker>,
     Policy: MutContextPolicy<State>,
 {
     fn step(&mut self, value: &TVMFFIAny, kind: DefRegionKind, mode: InplaceMode) -> Result<Any> {
-        let (link, policy) = (self.link, self.policy);
-        let descent = Continuation { policy, next: None };
+        let (link, policy) = (self.link.clone(), self.policy.clone());
+        let descent = Continuation { policy: &*policy, next: None };
         let mut context = MutateContext::new(self, mode, kind, Some(&descent));
         match link.try_mutate(MutateValue::from_raw(*value, mode), &mut context) {
             Ok(result) => result,
@@ -1464,8 +1584,7 @@ where
     }
 }
 
-impl<State, Link, Marker, Policy> StructuralMutator
-    for CallbackEngine<'_, State, Link, Marker, Policy>
+impl<State, Link, Marker, Policy> StructuralMutator for MutateCallbacks<State, Link, Marker, Policy>
 where
     Link: MutateChainLink<State, Marker>,
     Policy: MutContextPolicy<State>,
@@ -1483,30 +1602,33 @@ where
 }
 mut_engine!(
     [State, Link: MutateChainLink<State, Marker>, Marker, Policy: MutContextPolicy<State>],
-    CallbackEngine<'_, State, Link, Marker, Policy>, State,
-    |this| this.state, this.state, this
+    MutateCallbacks<State, Link, Marker, Policy>, State,
+    |this| &this.state, &mut this.state, this
 );
 
-impl<State, Link, Marker, Policy> IntoMutator<ByStatefulCallbacks>
-    for &mut MutateCallbacks<State, Link, Marker, Policy>
-where
-    Link: MutateChainLink<State, Marker>,
-    Policy: MutContextPolicy<State>,
-{
-    fn mutate_root(self, root: Any) -> Result<Any> {
-        let MutateCallbacks { state, link, policy, .. } = self;
-        let mut engine =
-            CallbackEngine { state, link: &*link, policy: &*policy, _phantom: PhantomData };
-        run(&mut engine, root)
-    }
-}
 impl<L: MutateChainLink<(), M>, M> IntoMutator<ByMutateCallbacks<M>> for L {
     fn mutate_root(self, root: Any) -> Result<Any> {
-        (&mut MutateCallbacks::new((), self)).mutate_root(root)
+        run(&mut MutateCallbacks::new((), self), root)
     }
 }
 
 /// The handlers of a mutation.
+///
+/// ```
+/// use tvm_ffi::*;
+/// struct Double;
+/// #[dispatch(mutate)]
+/// impl Double {
+///     fn mutate_int(&mut self, x: i64) -> i64 {
+///         2 * x
+///     }
+///     fn mutate_array(&mut self, value: MutateValue<'_, Array<i64>>, mutator: &mut Mutator) -> Result<Any> {
+///         mutator.default_maybe_inplace_mutate(self, value)
+///     }
+/// }
+/// let result = structural_mutate(Array::new(vec![1i64]), Double).unwrap();
+/// assert_eq!(Array::<i64>::try_from(result).unwrap().get(0).unwrap(), 2);
+/// ```
 pub trait MutateDispatch: Sized {
     /// Calls the handler of a borrowed value, if there is one.
     fn dispatch_mutate(
@@ -1565,6 +1687,22 @@ impl<D: MutateDispatch> IntoMutator<ByMutateDispatch> for D {
 }
 
 /// What a handler of [`MutateDispatch`] sees of the mutation.
+///
+/// ```
+/// use tvm_ffi::*;
+/// struct Double;
+/// #[dispatch(mutate)]
+/// impl Double {
+///     fn mutate_int(&mut self, x: i64) -> i64 {
+///         2 * x
+///     }
+///     fn mutate_array(&mut self, value: MutateValue<'_, Array<i64>>, mutator: &mut Mutator) -> Result<Any> {
+///         mutator.default_maybe_inplace_mutate(self, value)
+///     }
+/// }
+/// let result = structural_mutate(Array::new(vec![1i64]), Double).unwrap();
+/// assert_eq!(Array::<i64>::try_from(result).unwrap().get(0).unwrap(), 2);
+/// ```
 pub struct Mutator {
     mode: InplaceMode,
     kind: DefRegionKind,
@@ -1694,10 +1832,8 @@ impl Mutator {
         value: MutateValue<'_, T>,
         mode: InplaceMode,
     ) -> Result<Any> {
-        let data = value.data;
         let mode = mode_of(value.mode == InplaceMode::Allow && mode == InplaceMode::Allow);
-        let value = MutateValue::from_raw(data, mode);
-        Ok(resolve(MutateDispatch::on_default_mutate(dispatch, value, self.kind)?, &data))
+        Ok(resolve(default_value(dispatch, &value.data, self.kind, mode)?, &value.data))
     }
     /// The same, and says whether there is another object.
     pub fn default_mutate_with_mode_result<D: MutateDispatch, T>(
@@ -1707,8 +1843,7 @@ impl Mutator {
         mode: InplaceMode,
     ) -> Result<UnchangedOr<Any>> {
         let mode = mode_of(value.mode == InplaceMode::Allow && mode == InplaceMode::Allow);
-        let value = MutateValue::from_raw(value.data, mode);
-        MutateDispatch::on_default_mutate(dispatch, value, self.kind).map(marked)
+        default_value(dispatch, &value.data, self.kind, mode).map(marked)
     }
     /// What a variable becomes.
     pub fn var_remap_get<D: MutateDispatch>(

@@ -16,11 +16,21 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::rc::Rc;
 use std::sync::OnceLock;
 use std::thread::ThreadId;
 use tvm_ffi_sys::*;
 
 /// Whether a value is where variables are defined.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let kinds = |_: i64, kind: DefRegionKind| {
+///     assert_eq!(kind, DefRegionKind::None);
+///     WalkResult::Advance
+/// };
+/// structural_walk(&Array::new(vec![1i64]), kinds, WalkOrder::PreOrder).unwrap();
+/// ```
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefRegionKind {
@@ -65,6 +75,17 @@ impl DefRegionKind {
 }
 
 /// When a walk calls its handler.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let mut seen = Vec::new();
+/// let look = |value: &StructuralView| {
+///     seen.push(value.type_index());
+///     WalkResult::Advance
+/// };
+/// structural_walk(&Array::new(vec![1i64, 2]), look, WalkOrder::PostOrder).unwrap();
+/// assert_eq!(seen, [1, 1, 71]);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WalkOrder {
     /// Before the children.
@@ -75,6 +96,17 @@ pub enum WalkOrder {
 }
 
 /// What a walk does next.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let mut count = 0;
+/// let skip = |_: Array<i64>| {
+///     count += 1;
+///     WalkResult::Skip
+/// };
+/// structural_walk(&Array::new(vec![1i64, 2]), skip, WalkOrder::PreOrder).unwrap();
+/// assert_eq!(count, 1);
+/// ```
 #[derive(Debug)]
 pub enum WalkResult {
     /// Goes on.
@@ -89,12 +121,28 @@ pub enum WalkResult {
 
 impl WalkResult {
     /// Stops with a value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let find = |x: i64| if x > 1 { WalkResult::interrupt_with(x) } else { WalkResult::Advance };
+    /// let found = structural_walk(&Array::new(vec![1i64, 2]), find, WalkOrder::PreOrder).unwrap();
+    /// assert_eq!(found.unwrap().value.try_as::<i64>(), Some(2));
+    /// ```
     pub fn interrupt_with<T: Into<Any>>(value: T) -> Self {
         Self::InterruptWith(value.into())
     }
 }
 
 /// What a handler of a walk may return.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let check = |x: i64| -> Result<WalkResult> {
+///     ensure!(x < 2, VALUE_ERROR, "{x} is too large");
+///     Ok(WalkResult::Advance)
+/// };
+/// assert!(structural_walk(&Array::new(vec![1i64, 2]), check, WalkOrder::PreOrder).is_err());
+/// ```
 pub trait IntoWalkResult {
     /// The result.
     fn into_walk_result(self) -> Result<WalkResult>;
@@ -111,6 +159,13 @@ impl IntoWalkResult for Result<WalkResult> {
 }
 
 /// Why a visit stopped early.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let stop = |x: i64, _: &mut VisitContext<'_, ()>| Some(VisitInterrupt::with(x));
+/// let stopped = structural_visit(&Array::new(vec![1i64, 2]), stop).unwrap();
+/// assert_eq!(stopped.unwrap().value.try_as::<i64>(), Some(1));
+/// ```
 #[derive(Debug)]
 pub struct VisitInterrupt {
     /// What the handler gave.
@@ -119,6 +174,11 @@ pub struct VisitInterrupt {
 
 impl VisitInterrupt {
     /// Stop with a value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert_eq!(VisitInterrupt::with(5i64).value.try_as::<i64>(), Some(5));
+    /// ```
     pub fn with<T: Into<Any>>(value: T) -> Self {
         Self { value: value.into() }
     }
@@ -459,6 +519,31 @@ fn run<V: StructuralVisitor>(visitor: &mut V, root: &TVMFFIAny) -> Visited {
 }
 
 /// Decides how values are visited.
+///
+/// ```
+/// use tvm_ffi::*;
+/// #[derive(Default)]
+/// struct Depth {
+///     now: usize,
+///     most: usize,
+/// }
+/// impl StructuralVisitor for Depth {
+///     fn visit(
+///         &mut self,
+///         value: &StructuralView,
+///         kind: DefRegionKind,
+///     ) -> Result<Option<VisitInterrupt>> {
+///         self.now += 1;
+///         self.most = self.most.max(self.now);
+///         let result = self.default_visit_children(value, kind);
+///         self.now -= 1;
+///         result
+///     }
+/// }
+/// let mut depth = Depth::default();
+/// structural_visit(&Array::new(vec![Array::new(vec![1i64])]), &mut depth).unwrap();
+/// assert_eq!(depth.most, 3);
+/// ```
 pub trait StructuralVisitor: Sized {
     /// Visits one value. Nothing descends but this.
     fn visit(&mut self, value: &StructuralView, def_region_kind: DefRegionKind) -> Visited;
@@ -480,7 +565,9 @@ pub trait StructuralVisitor: Sized {
         value: &StructuralView,
         def_region_kind: DefRegionKind,
     ) -> Visited {
-        builtin_children(self, AnyView::from(value).raw(), def_region_kind)
+        let value = AnyView::from(value);
+        builtin_children(self, value.raw(), def_region_kind)
+            .map_err(|error| error_path::add_descent(error, value.raw(), "visit"))
     }
 }
 
@@ -550,6 +637,22 @@ where
 }
 
 /// The handlers of a walk.
+///
+/// ```
+/// use tvm_ffi::*;
+/// #[derive(Default)]
+/// struct Sum(i64);
+/// #[dispatch(walk)]
+/// impl Sum {
+///     fn walk_int(&mut self, x: i64) -> WalkResult {
+///         self.0 += x;
+///         WalkResult::Advance
+///     }
+/// }
+/// let mut sum = Sum::default();
+/// structural_walk(&Array::new(vec![1i64, 2]), &mut sum, WalkOrder::PreOrder).unwrap();
+/// assert_eq!(sum.0, 3);
+/// ```
 pub trait WalkDispatch: Sized {
     /// Calls the handler of a value, if there is one.
     fn dispatch_walk(
@@ -569,6 +672,16 @@ impl<V: WalkDispatch> WalkDispatch for &mut V {
 }
 
 /// What [`structural_walk`] takes.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let handlers = (
+///     |_: bool| WalkResult::Interrupt,
+///     |_: i64| WalkResult::Advance,
+/// );
+/// let result = structural_walk(&Array::new(vec![1i64, 2]), handlers, WalkOrder::PreOrder);
+/// assert!(result.unwrap().is_none());
+/// ```
 pub trait IntoWalker<Marker> {
     #[doc(hidden)]
     type Walker: NativeVisit;
@@ -592,7 +705,7 @@ struct WalkEngine<'a, W, P> {
 impl<W: WalkDispatch, P: ContextPolicy<W>> WalkEngine<'_, W, P> {
     fn children(&mut self, value: &StructuralView, kind: DefRegionKind) -> Visited {
         match self.policy {
-            None => self.default_visit_children(value, kind),
+            None => builtin_children(self, AnyView::from(value).raw(), kind),
             Some(policy) => {
                 let mut context = VisitContext::new(self, value, kind, None);
                 policy.default_visit(value, &mut context)
@@ -624,6 +737,9 @@ impl<W: WalkDispatch, P: ContextPolicy<W>> ContextEngine<W> for WalkEngine<'_, W
     }
     fn state_mut(&mut self) -> &mut W {
         self.walker
+    }
+    fn object(&self) -> Result<&'static VisitorObj> {
+        active(self)
     }
     fn dispatch(&mut self, value: &TVMFFIAny, kind: DefRegionKind) -> Visited {
         // SAFETY: the value is alive during the call.
@@ -776,6 +892,22 @@ impl<L: WalkChainLink<M>, M> IntoWalker<M> for L {
 }
 
 /// A walk whose descent a policy decides.
+///
+/// ```
+/// use tvm_ffi::*;
+/// #[derive(Default)]
+/// struct Sum(i64);
+/// #[dispatch(walk)]
+/// impl Sum {
+///     fn walk_int(&mut self, x: i64) -> WalkResult {
+///         self.0 += x;
+///         WalkResult::Advance
+///     }
+/// }
+/// let mut walker = WalkWithContextPolicy::new(Sum::default(), DefaultContextPolicy);
+/// structural_walk(&Array::new(vec![1i64, 2]), &mut walker, WalkOrder::PreOrder).unwrap();
+/// assert_eq!(walker.state().0, 3);
+/// ```
 pub struct WalkWithContextPolicy<W, P> {
     walker: W,
     policy: P,
@@ -830,6 +962,7 @@ impl<W: WalkDispatch, P: ContextPolicy<W>> IntoWalker<ByPolicyWalk>
 trait ContextEngine<State> {
     fn state(&self) -> &State;
     fn state_mut(&mut self) -> &mut State;
+    fn object(&self) -> Result<&'static VisitorObj>;
     fn dispatch(&mut self, value: &TVMFFIAny, kind: DefRegionKind) -> Visited;
     fn descend(&mut self, value: &TVMFFIAny, kind: DefRegionKind) -> Visited;
 }
@@ -841,6 +974,14 @@ struct Continuation<'a, State> {
 }
 
 /// What a callback or a policy sees of the visit.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+/// let mut sum = VisitCallbacks::new(0i64, add);
+/// structural_visit(&Array::new(vec![1i64, 2]), &mut sum).unwrap();
+/// assert_eq!(sum.into_state(), 3);
+/// ```
 pub struct VisitContext<'a, State> {
     engine: &'a mut dyn ContextEngine<State>,
     value: &'a StructuralView,
@@ -911,6 +1052,10 @@ impl<'a, State> VisitContext<'a, State> {
         match self.rest {
             None => self.engine.descend(AnyView::from(value).raw(), kind),
             Some(Continuation { policy, next }) => {
+                // The next policy runs inside the region, as the built-in descent would.
+                let object = self.engine.object()?;
+                let kind = object.region().enter(kind);
+                let _region = Restore::set(&object.def_region_mode, kind as i32);
                 let mut context = VisitContext::new(&mut *self.engine, value, kind, *next);
                 policy.default_visit(value, &mut context)
             }
@@ -919,6 +1064,25 @@ impl<'a, State> VisitContext<'a, State> {
 }
 
 /// Decides how a visit descends where no handler does.
+///
+/// ```
+/// use tvm_ffi::*;
+/// struct Count;
+/// impl ContextPolicy<i64> for Count {
+///     fn default_visit(
+///         &self,
+///         value: &StructuralView,
+///         ctx: &mut VisitContext<'_, i64>,
+///     ) -> Result<Option<VisitInterrupt>> {
+///         *ctx.state_mut() += 1;
+///         ctx.default_visit_children(value, ctx.def_region_kind())
+///     }
+/// }
+/// let ignore = |_: bool, _: &mut VisitContext<'_, i64>| ();
+/// let mut visitor = VisitCallbacks::new(0i64, ignore).with_policy(Count);
+/// structural_visit(&Array::new(vec![1i64, 2]), &mut visitor).unwrap();
+/// assert!(*visitor.state() >= 1);
+/// ```
 pub trait ContextPolicy<State> {
     /// Descends into a value.
     fn default_visit(
@@ -1038,18 +1202,29 @@ macro_rules! chains {
 for_each_chain!(chains);
 
 /// Callbacks with a state, as a visitor that can be used again.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+/// let mut sum = VisitCallbacks::new(0i64, add);
+/// for _ in 0..2 {
+///     structural_visit(&Array::new(vec![1i64, 2]), &mut sum).unwrap();
+/// }
+/// assert_eq!(*sum.state(), 6);
+/// ```
 pub struct VisitCallbacks<State, Link, Marker, Policy = DefaultContextPolicy> {
     state: State,
-    link: Link,
-    policy: Policy,
+    // Shared with the call that runs: a callback gets at the visitor and may be called again.
+    link: Rc<Link>,
+    policy: Rc<Policy>,
     _phantom: PhantomData<Marker>,
 }
 
 impl<State, Link: VisitChainLink<State, Marker>, Marker> VisitCallbacks<State, Link, Marker> {
     /// A visitor with a state.
     pub fn new(state: State, callbacks: Link) -> Self {
-        let policy = DefaultContextPolicy;
-        Self { state, link: callbacks, policy, _phantom: PhantomData }
+        let policy = Rc::new(DefaultContextPolicy);
+        Self { state, link: Rc::new(callbacks), policy, _phantom: PhantomData }
     }
 }
 
@@ -1060,7 +1235,7 @@ impl<State, Link, Marker, Policy> VisitCallbacks<State, Link, Marker, Policy> {
         policy: P,
     ) -> VisitCallbacks<State, Link, Marker, P> {
         let Self { state, link, .. } = self;
-        VisitCallbacks { state, link, policy, _phantom: PhantomData }
+        VisitCallbacks { state, link, policy: Rc::new(policy), _phantom: PhantomData }
     }
     /// The state.
     pub fn state(&self) -> &State {
@@ -1076,24 +1251,14 @@ impl<State, Link, Marker, Policy> VisitCallbacks<State, Link, Marker, Policy> {
     }
 }
 
-/// Callbacks during a run: the parts are borrowed one by one, so that a callback can be called again while
-/// it runs.
-struct CallbackEngine<'a, State, Link, Marker, Policy> {
-    state: &'a mut State,
-    link: &'a Link,
-    policy: &'a Policy,
-    _phantom: PhantomData<Marker>,
-}
-
-impl<State, Link, Marker, Policy> StructuralVisitor
-    for CallbackEngine<'_, State, Link, Marker, Policy>
+impl<State, Link, Marker, Policy> StructuralVisitor for VisitCallbacks<State, Link, Marker, Policy>
 where
     Link: VisitChainLink<State, Marker>,
     Policy: ContextPolicy<State>,
 {
     fn visit(&mut self, value: &StructuralView, kind: DefRegionKind) -> Visited {
-        let (link, policy) = (self.link, self.policy);
-        let descent = Continuation { policy, next: None };
+        let (link, policy) = (self.link.clone(), self.policy.clone());
+        let descent = Continuation { policy: &*policy, next: None };
         let mut context = VisitContext::new(self, value, kind, Some(&descent));
         if let Some(result) = link.try_visit(value, &mut context) {
             return result;
@@ -1104,16 +1269,19 @@ where
 }
 
 impl<State, Link, Marker, Policy> ContextEngine<State>
-    for CallbackEngine<'_, State, Link, Marker, Policy>
+    for VisitCallbacks<State, Link, Marker, Policy>
 where
     Link: VisitChainLink<State, Marker>,
     Policy: ContextPolicy<State>,
 {
     fn state(&self) -> &State {
-        self.state
+        &self.state
     }
     fn state_mut(&mut self) -> &mut State {
-        self.state
+        &mut self.state
+    }
+    fn object(&self) -> Result<&'static VisitorObj> {
+        active(self)
     }
     fn dispatch(&mut self, value: &TVMFFIAny, kind: DefRegionKind) -> Visited {
         // SAFETY: the value is alive during the call.
@@ -1121,27 +1289,13 @@ where
     }
     fn descend(&mut self, value: &TVMFFIAny, kind: DefRegionKind) -> Visited {
         builtin_children(self, value, kind)
+            .map_err(|error| error_path::add_descent(error, value, "visit"))
     }
 }
 
-#[doc(hidden)]
-pub struct ByStatefulCallbacks;
-impl<State, Link, Marker, Policy> IntoVisitor<ByStatefulCallbacks>
-    for &mut VisitCallbacks<State, Link, Marker, Policy>
-where
-    Link: VisitChainLink<State, Marker>,
-    Policy: ContextPolicy<State>,
-{
-    fn visit_root(self, root: TVMFFIAny) -> Visited {
-        let VisitCallbacks { state, link, policy, .. } = self;
-        let mut engine =
-            CallbackEngine { state, link: &*link, policy: &*policy, _phantom: PhantomData };
-        run(&mut engine, &root)
-    }
-}
 impl<L: VisitChainLink<(), M>, M> IntoVisitor<ByVisitCallbacks<M>> for L {
     fn visit_root(self, root: TVMFFIAny) -> Visited {
-        (&mut VisitCallbacks::new((), self)).visit_root(root)
+        run(&mut VisitCallbacks::new((), self), &root)
     }
 }
 
@@ -1171,12 +1325,16 @@ where
         fn state_mut(&mut self) -> &mut V {
             self.0.callback_state_mut()
         }
+        fn object(&self) -> Result<&'static VisitorObj> {
+            active(&*self.0)
+        }
         fn dispatch(&mut self, value: &TVMFFIAny, kind: DefRegionKind) -> Visited {
             // SAFETY: the value is alive during the call.
             self.0.visit_child(unsafe { StructuralView::from_raw(value) }, kind)
         }
         fn descend(&mut self, value: &TVMFFIAny, kind: DefRegionKind) -> Visited {
             builtin_children(self.0, value, kind)
+                .map_err(|error| error_path::add_descent(error, value, "visit"))
         }
     }
     let mut own = Own(visitor);

@@ -43,23 +43,49 @@ pub struct UnchangedOr<T: ContainerElement = Any> {
 
 impl<T: ContainerElement> UnchangedOr<T> {
     /// Keep the input.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert!(UnchangedOr::<i64>::unchanged().is_unchanged());
+    /// ```
     pub fn unchanged() -> Self {
         Self { data: Any::from(Unchanged), _phantom: PhantomData }
     }
     /// A new value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert_eq!(UnchangedOr::changed(1i64).into_option(), Some(1));
+    /// ```
     pub fn changed(value: T) -> Self {
         Self { data: value.element_into_any(), _phantom: PhantomData }
     }
     /// Whether the input is kept.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert!(!UnchangedOr::changed(1i64).is_unchanged());
+    /// ```
     pub fn is_unchanged(&self) -> bool {
         self.data.type_index() == UNCHANGED
     }
     /// Whether the input is kept, or the new value is the very same one.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert!(UnchangedOr::changed(1i64).unchanged_or_same_as(&1));
+    /// assert!(!UnchangedOr::changed(1i64).unchanged_or_same_as(&2));
+    /// ```
     pub fn unchanged_or_same_as(&self, original: &T) -> bool {
         // SAFETY: the view is used while `original` is alive.
         self.is_unchanged() || same_cell(self.data.raw(), &unsafe { original.element_view() })
     }
     /// The new value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert_eq!(UnchangedOr::<i64>::unchanged().into_option(), None);
+    /// ```
     pub fn into_option(self) -> Option<T> {
         if self.is_unchanged() {
             return None;
@@ -68,14 +94,29 @@ impl<T: ContainerElement> UnchangedOr<T> {
         Some(unsafe { T::element_copy(self.data.raw()) })
     }
     /// The new value, or another one.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert_eq!(UnchangedOr::<i64>::unchanged().value_or(5), 5);
+    /// ```
     pub fn value_or(self, other: T) -> T {
         self.into_option().unwrap_or(other)
     }
     /// The new value, or what `f` makes.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert_eq!(UnchangedOr::changed(1i64).value_or_else(|| 5), 1);
+    /// ```
     pub fn value_or_else(self, f: impl FnOnce() -> T) -> T {
         self.into_option().unwrap_or_else(f)
     }
     /// Changes the new value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert_eq!(UnchangedOr::changed(1i64).map(|x| x == 1).into_option(), Some(true));
+    /// ```
     pub fn map<U: ContainerElement>(self, f: impl FnOnce(T) -> U) -> UnchangedOr<U> {
         match self.into_option() {
             Some(value) => UnchangedOr::changed(f(value)),
@@ -83,6 +124,12 @@ impl<T: ContainerElement> UnchangedOr<T> {
         }
     }
     /// Changes the new value with what can fail.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let halved = UnchangedOr::changed(3i64).try_map(|x| if x % 2 == 0 { Ok(x / 2) } else { Err("odd") });
+    /// assert_eq!(halved.err(), Some("odd"));
+    /// ```
     pub fn try_map<U: ContainerElement, E>(
         self,
         f: impl FnOnce(T) -> Result<U, E>,
@@ -93,6 +140,13 @@ impl<T: ContainerElement> UnchangedOr<T> {
         }
     }
     /// The same with another type of the new value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let any = UnchangedOr::changed(Any::from(1i64));
+    /// assert_eq!(any.clone().try_cast::<i64>().unwrap().into_option(), Some(1));
+    /// assert!(any.try_cast::<String>().is_err());
+    /// ```
     pub fn try_cast<U: ContainerElement>(self) -> Result<UnchangedOr<U>> {
         // SAFETY: the value is alive.
         if self.is_unchanged() || unsafe { U::element_strict(self.data.raw()) } {

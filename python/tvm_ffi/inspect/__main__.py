@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a program and write the page of its objects at its end, or at a signal.
+
+    python -m tvm_ffi.inspect [-o PAGE] [--signal NAME] [--record] SCRIPT [ARGUMENTS]
+    python -m tvm_ffi.inspect [...] -m MODULE [ARGUMENTS]
+
+At a signal (SIGUSR1 unless told otherwise) the page is written and the program goes on.
+
+>>> from tvm_ffi.inspect.__main__ import main
+>>> callable(main)
+True
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import runpy
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import graph, start_recording
+
+
+def write_page(path: Path, title: str) -> None:
+    """Write the page of everything that can be found."""
+    found = graph()
+    found.to_html(path, title=title)
+    # Most functions are those of the package: what else there is comes first.
+    counts = sorted(found.by_type().items(), key=lambda item: "unction" in item[0])
+    kinds = ", ".join(f"{count} {name}" for name, count in counts[:5])
+    print(f"tvm_ffi.inspect: {len(found.nodes)} objects ({kinds}) in {path}", file=sys.stderr)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tvm_ffi.inspect",
+        usage="%(prog)s [-h] [-o PAGE] [--signal NAME] [--record] (SCRIPT | -m MODULE) [ARGUMENTS]",
+        description="Run a program; write the page of its C++ objects at its end, or at a signal.",
+    )
+    parser.add_argument("-o", "--output", type=Path, default=Path("objects.html"), metavar="PAGE")
+    parser.add_argument("--signal", default="SIGUSR1", metavar="NAME", help="or 'none'")
+    parser.add_argument(
+        "--record", action="store_true", help="remember the line that made each object"
+    )
+    parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is a module")
+    parser.add_argument("script", metavar="SCRIPT")
+    rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS")
+    rest.required = False  # the message for a missing script would name it, too
+    return parser.parse_args(arguments)
+
+
+def check(options: argparse.Namespace, page: Path) -> None:
+    """Stop before the program runs if it is not there, or if its page cannot be written."""
+    if options.is_module:
+        try:
+            is_there = importlib.util.find_spec(options.script) is not None
+        except ModuleNotFoundError:  # a package that it is in
+            is_there = False
+    else:
+        is_there = Path(options.script).exists()
+    if not is_there:
+        kind = "module" if options.is_module else "file"
+        sys.exit(f"tvm_ffi.inspect: there is no {kind} {options.script}")
+    is_new = not page.exists()
+    try:
+        with page.open("a"):
+            pass
+    except OSError as error:
+        sys.exit(f"tvm_ffi.inspect: cannot write {page}: {error.strerror}")
+    if is_new:
+        page.unlink()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    page = options.output.absolute()  # the program may change the directory
+    title = f"Objects of {options.script}"
+    number = None if options.signal == "none" else getattr(signal, options.signal, None)
+    if number is None and options.signal != "none":
+        sys.exit(f"tvm_ffi.inspect: there is no signal {options.signal}")
+    if number is not None:
+
+        def at_signal(_number: int, _frame: Any) -> None:
+            write_page(page, title)
+
+        signal.signal(number, at_signal)
+    if options.record:
+        start_recording()
+    folder = Path.cwd() if options.is_module else Path(options.script).absolute().parent
+    sys.path.insert(0, str(folder))
+    check(options, page)
+    sys.argv = [options.script, *options.arguments]
+    namespace: dict[str, Any] = {}
+    try:
+        if options.is_module:
+            namespace = runpy.run_module(options.script, run_name="__main__", alter_sys=True)
+        else:
+            namespace = runpy.run_path(options.script, run_name="__main__")
+    finally:
+        # The variables of the program live until here, and so do those of a failure.
+        write_page(page, title)
+        del namespace
+
+
+if __name__ == "__main__":
+    main()

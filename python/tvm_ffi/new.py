@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m tvm_ffi.new NAME``: a small project to start from.
+
+It has a C++ class and functions, a Python package with type hints, tests, and files for CMake,
+scikit-build-core and continuous integration. ``make build``, ``make test`` and ``make wheel`` do
+what they say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import re
+import sys
+from pathlib import Path
+
+_TEMPLATE = Path(__file__).with_name("_new")
+_RUNTIMES = ("tether-ffi", "apache-tvm-ffi")
+
+# How the README and the continuous integration of a project install the runtime. Tether is not on a
+# package index.
+_INSTALL = {
+    "tether-ffi": "pip install /path/to/tether    # a clone or a wheel: it is not on an index yet",
+    "apache-tvm-ffi": "pip install apache-tvm-ffi",
+}
+_CI_INSTALL = {
+    "tether-ffi": """\
+      # Tether is not on a package index yet. Set the variable TETHER of the repository (Settings,
+      # Actions, Variables) to what pip installs it from: git+https://..., or the URL of a wheel.
+      - run: python -m pip install "${{ vars.TETHER }}\"""",
+    "apache-tvm-ffi": "      - run: python -m pip install apache-tvm-ffi",
+}
+
+
+def module_name(name: str) -> str:
+    """Return the name of the Python module of a project.
+
+    >>> from tvm_ffi.new import module_name
+    >>> module_name("my-kernels")
+    'my_kernels'
+    """
+    module = name.replace("-", "_")
+    # The name is also a namespace of C++, a target of CMake and a prefix of registered names.
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", module) or module.endswith("_") or "__" in module:
+        raise ValueError(
+            f"{name!r} cannot be the name of a project: use lower-case letters, digits and single "
+            "dashes, and begin with a letter"
+        )
+    taken = {"tvm_ffi", "tvm", "ffi", "std", "test", "tests", "build", "install", "all", "clean"}
+    taken |= {"int", "float", "double", "char", "bool", "void", "namespace", "class_", "template"}
+    if keyword.iskeyword(module) or module in taken or module in sys.stdlib_module_names:
+        raise ValueError(f"{name!r} cannot be the name of a project: it already means something")
+    return module
+
+
+def create(name: str, directory: Path, runtime: str = _RUNTIMES[0]) -> list[Path]:
+    """Write the files of a project called `name` into a new folder; return their paths."""
+    words = {
+        "@name@": name,
+        "@module@": module_name(name),
+        "@runtime@": runtime,
+        "@install@": _INSTALL[runtime],
+        "@ci_install@": _CI_INSTALL[runtime],
+    }
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise FileExistsError(f"{directory} exists already; give another one with --directory")
+    written = []
+    for source in sorted(_TEMPLATE.rglob("*.in")):
+        relative = str(source.relative_to(_TEMPLATE)).removesuffix(".in")
+        target = directory / relative.replace("NAME", words["@module@"])
+        text = source.read_text(encoding="utf-8")
+        for word, value in words.items():
+            text = text.replace(word, value)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        written.append(target)
+    return written
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tvm_ffi.new",
+        description="Write a small project: C++, a Python package around it, tests and packaging.",
+    )
+    parser.add_argument("name", metavar="NAME", help="name of the package, for example my-kernels")
+    parser.add_argument("--directory", type=Path, help="where to write it (default: ./NAME)")
+    parser.add_argument(
+        "--runtime",
+        choices=_RUNTIMES,
+        default=_RUNTIMES[0],
+        help="the distribution that the project requires (default: %(default)s)",
+    )
+    options = parser.parse_args(arguments)
+    directory = options.directory or Path(options.name)
+    try:
+        written = create(options.name, directory, options.runtime)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    for path in written:
+        print(path)
+    print("\nREADME.md says what must be installed. Then:")
+    print(f"cd {directory} && make build && make test && make wheel")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Error attached to a Python exception, which describes it.
+#ifndef TETHER_PYTHON_CONVERT_ATTACHED_ERROR_H_
+#define TETHER_PYTHON_CONVERT_ATTACHED_ERROR_H_
+
+#include "python/base/ref.h"
+#include "python/convert/raised_exception.h"
+
+namespace tether_py {
+
+// The Error attached to an exception, or null. No error is left set.
+Ref AttachedTo(PyObject* exc);
+
+// An exception that came from an FFI error keeps the kind, message and context of that.
+Account AccountOf(PyObject* exc, PyObject* attached);
+
+// Brings the error attached to the exception up to date, or attaches one. An exception without it
+// is still the exception, so failures pass.
+void UpdateAttached(PyObject* exc, RaisedException* raised);
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_CONVERT_ATTACHED_ERROR_H_

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exceptions that C++ passes on or keeps, and what becomes of their frames.
+//
+// Shared state:
+//   any_departed, departures   of one thread each
+//   watch_list                 its own ShortLock; no Python code runs while it is held
+#include "python/convert/raised_exception.h"
+
+#include <new>
+#include <utility>
+
+#include "python/base/python_api.h"
+#include "python/base/ref.h"
+#include "python/convert/errors.h"
+#include "python/wrap/python_hooks.h"
+#include "python/wrap/release_queue.h"
+
+namespace tether_py {
+
+namespace {
+
+TVMFFIObjectHandle Released(ffi::ObjectPtr<ffi::Object> object) {
+  return object != nullptr
+             ? ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(object))
+             : nullptr;
+}
+
+}  // namespace
+
+RaisedException::RaisedException(PyObject* exc, Account account)
+    : kind_(std::move(account.kind)),
+      message_(std::move(account.message)),
+      backtrace_(std::move(account.frames)),
+      num_own_(backtrace_.size()),
+      exc_(Py_NewRef(exc)) {
+  const TVMFFIByteArray* native = TVMFFIBacktrace(nullptr, 0, nullptr, 0);
+  backtrace_.append(native->data, native->size);
+  kind = tie::AsBytes(kind_);
+  message = tie::AsBytes(message_);
+  backtrace = tie::AsBytes(backtrace_);
+  update_backtrace = Update;
+  cause_chain = Released(std::move(account.cause));
+  extra_context = Released(std::move(account.context));
+}
+
+RaisedException::~RaisedException() {
+  if (is_watched_) watch_list.Remove(this);
+  ReleaseFromAnyThread(exc_);
+}
+
+void RaisedException::LetFramesGo() {
+  if (frames_are_gone_.exchange(true)) return;
+  if (!CallHook(hooks.release_frames, std::string_view(backtrace_).substr(0, num_own_), 0, true)) {
+    PyException_SetTraceback(exc_, Py_None);
+  }
+}
+
+void RaisedException::ExtendTraceback() {
+  bool all = frames_are_gone_.load();
+  size_t known = all ? 0 : num_own_;
+  CallHook(hooks.extend_traceback, std::string_view(backtrace_).substr(known), known, all);
+}
+
+void RaisedException::ForgetFramesUnused() {
+  if (Py_REFCNT(exc_) == 1) PyException_SetTraceback(exc_, Py_None);
+}
+
+void RaisedException::Update(TVMFFIObjectHandle handle, const TVMFFIByteArray* text, int32_t mode) {
+  auto* self = static_cast<RaisedException*>(static_cast<ffi::Object*>(handle));
+  std::string_view addition(text->data, text->size);
+  try {
+    if (mode == kTVMFFIBacktraceUpdateModeAppend) {
+      self->backtrace_.append(addition);
+    } else {
+      std::string replaced(addition);
+      std::string_view own = std::string_view(self->backtrace_).substr(0, self->num_own_);
+      // A replacement text says nothing about the frames that the exception lacks.
+      bool goes_on = addition.substr(0, own.size()) == own;
+      if (!goes_on) self->num_own_ = addition.size();
+      self->backtrace_ = std::move(replaced);
+    }
+  } catch (const std::bad_alloc&) {  // the error is the same without these frames
+  }
+  self->backtrace = tie::AsBytes(self->backtrace_);
+}
+
+bool RaisedException::CallHook(PyObject* hook, std::string_view text, size_t known, bool all) {
+  Ref done = Ref::Steal(PyObject_CallFunction(
+      hook, "ONnO", exc_,
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"),
+      static_cast<Py_ssize_t>(known), all ? Py_True : Py_False));
+  if (done) return true;
+  bool was_interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
+  PyErr_Clear();
+  if (was_interrupted) PyErr_SetInterrupt();  // Ctrl-C arrived meanwhile: raise it again later
+  return false;
+}
+
+PyObject* ExceptionIn(TVMFFIObject* error) {
+  RaisedException* raised = RaisedException::Of(error);
+  return raised != nullptr ? raised->exception() : nullptr;
+}
+
+// ---- errors that arrived in Python while C++ keeps them ----
+
+WatchList watch_list;
+
+void WatchList::Add(RaisedException* error) {
+  std::lock_guard<ShortLock> guard(lock);
+  if (error->is_watched_) return;
+  error->is_watched_ = true;
+  error->next_watched_ = first;
+  if (first != nullptr) first->previous_watched_ = error;
+  first = error;
+  ++count;
+}
+
+void WatchList::Remove(RaisedException* error) {
+  std::lock_guard<ShortLock> guard(lock);
+  RaisedException* next = error->next_watched_;
+  RaisedException* previous = error->previous_watched_;
+  if (next != nullptr) next->previous_watched_ = previous;
+  (previous != nullptr ? previous->next_watched_ : first) = next;
+  --count;
+}
+
+std::vector<ffi::ObjectPtr<RaisedException>> WatchList::Alive() {
+  std::vector<ffi::ObjectPtr<RaisedException>> alive;
+  std::lock_guard<ShortLock> guard(lock);
+  try {
+    alive.reserve(count);
+  } catch (const std::bad_alloc&) {
+    return alive;
+  }
+  for (RaisedException* error = first; error != nullptr; error = error->next_watched_) {
+    // One whose destructor waits for the lock has no reference any more.
+    TVMFFIObject* h = ffi::details::ObjectUnsafe::GetHeader(error);
+    if (!Engine::AddStrongIfAlive(h)) continue;
+    alive.push_back(ffi::details::ObjectUnsafe::ObjectPtrFromOwned<RaisedException>(h));
+  }
+  return alive;
+}
+
+void ForgetUnusedFrames() {
+  for (const auto& raised : watch_list.Alive()) raised->ForgetFramesUnused();
+}
+
+// ---- errors that are on their way ----
+//
+// An exception in flight keeps its frames: a debugger at the caller wants to see them. Whether C++
+// passes it on or keeps it shows when control is back in the Python frame that called C++: an error
+// that is then still alive was kept, and lets its frames go.
+
+namespace {
+
+struct Departure {
+  RaisedException* address;
+  ffi::WeakObjectPtr<RaisedException> error;
+  const void* frame;  // only compared
+};
+// Of this thread, in the order in which they left Python.
+thread_local std::vector<Departure> departures;
+
+Ref CurrentFrame() {
+  return Ref::Steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+}
+
+// Whether `frame` waits for a call in which the current one runs.
+bool IsWaiting(const void* frame) {
+  Ref at = CurrentFrame();
+  while (at) {
+    at = Ref::Steal(
+        reinterpret_cast<PyObject*>(PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(at.get()))));
+    if (at.get() == frame) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void ReserveDepartures() { departures.reserve(4); }
+
+void Depart(const ffi::ObjectPtr<RaisedException>& error) {
+  while (!departures.empty() && departures.back().error.expired()) departures.pop_back();
+  Ref frame = CurrentFrame();
+  // A thread of C++ has no caller to show them to.
+  if (!frame) return error->LetFramesGo();
+  try {
+    departures.push_back({error.get(), ffi::WeakObjectPtr<RaisedException>(error), frame.get()});
+    any_departed = true;
+  } catch (const std::bad_alloc&) {
+    error->LetFramesGo();
+  }
+}
+
+void SettleDepartures(TVMFFIObject* arriving) {
+  auto is_arriving = [&](const Departure& departure) {
+    return arriving != nullptr && departure.address == RaisedException::Of(arriving);
+  };
+  // Locals that die may run code that calls C++ and changes the list.
+  while (!departures.empty()) {
+    if (!departures.back().error.expired() && !is_arriving(departures.back())) {
+      if (IsWaiting(departures.back().frame)) break;
+      ffi::ObjectPtr<RaisedException> kept = departures.back().error.lock();
+      departures.pop_back();
+      if (kept != nullptr) kept->LetFramesGo();
+    } else {
+      departures.pop_back();
+    }
+  }
+  any_departed = !departures.empty();
+}
+
+}  // namespace tether_py

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The collection in progress: what its passes have found so far.
+#ifndef TETHER_PYTHON_WRAP_COLLECTION_H_
+#define TETHER_PYTHON_WRAP_COLLECTION_H_
+
+#include <atomic>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "python/base/pointer_set.h"
+#include "python/wrap/full_collections.h"
+#include "python/wrap/wrapper.h"
+
+namespace tether_py {
+
+struct Collection {
+  bool is_full = true;
+  // No other thread is in a call without the GIL.
+  bool is_quiet = false;
+  // Objects of dormant wrappers that were looked into; held until it is over.
+  PointerSet<TVMFFIObject> pins;
+
+  // Objects without a wrapper that reads them, by how many of their owners were found so far. Of
+  // one pass: the collector makes another after finalisers have run.
+  struct Owners {
+    uint64_t found = 0;
+    bool are_known = false;
+    visitproc told = nullptr;      // the last visitor that has seen the edges
+    TVMFFIObject* next = nullptr;  // in the list of an EdgeWalk
+  };
+  std::unordered_map<TVMFFIObject*, Owners> owners;
+  // In a collection of young objects: those without a wrapper whose edges were taken away.
+  PointerSet<TVMFFIObject> read;
+  bool is_subtracting = false;
+  bool has_run = false;  // 3.14 reports a collection even if it does nothing
+  // The stack of the walk that is under way. It keeps its room until the collection ends.
+  std::vector<TVMFFIObject*> pending;
+  std::atomic<bool> is_pending_used{false};
+  bool is_out_of_memory = false;  // the stack could not grow, and does not until the next pass
+  // Debug builds: whose count AddHeldByCpp has added to, in this pass over the objects.
+  std::unordered_set<PyObject*> added;
+};
+extern Collection& collection;
+
+// The collector's visitor that subtracts; NULL while unknown. Learned at import (LearnCollector),
+// by the first traversal while `learning` is set.
+extern visitproc subtracting_visitor;
+extern bool learning;
+// The collector is none of those known (guard_list.cc).
+extern bool uses_rule_b;
+
+extern Patience patience;
+
+// The collector begins to subtract, or is done with that.
+void BeginPass(bool subtracts);
+// Lets go of what rule B guards; at the end of a collection.
+void ReleaseGuards();
+// From now on collections are noticed. At import: false with an error set.
+bool WatchCollections(PyObject* gc);
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_WRAP_COLLECTION_H_

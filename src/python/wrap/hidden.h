@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dormant wrappers that only full collections look at (hidden.cc). With the GIL only.
+#ifndef TETHER_PYTHON_WRAP_HIDDEN_H_
+#define TETHER_PYTHON_WRAP_HIDDEN_H_
+
+#include "python/wrap/wrapper.h"
+
+namespace tether_py {
+
+// Hide and Unhide, which other files use too, are in runtime.h.
+size_t NumHidden();
+Wrapper* HiddenAt(size_t i);
+
+// For a collection: lets it see all hidden wrappers. HideShown, at its end, hides them again, and
+// those given to HideLater. One that cannot be remembered for lack of memory stays visible.
+void ShowHidden();
+void HideLater(Wrapper* w);
+size_t NumShown();
+void HideShown();
+
+}  // namespace tether_py
+#endif  // TETHER_PYTHON_WRAP_HIDDEN_H_
