@@ -34,6 +34,7 @@ ROWS = {
     "call(JAX x3)": "nothing(j1, j2, j3)",
     "from_dlpack(torch)": "from_dlpack(t1)",
     "torch.from_dlpack(Tensor)": "torch.from_dlpack(x1)",
+    "torch.from_dlpack(its capsule)": "torch.from_dlpack(x1.__dlpack__())",
     "kernel launch, three tensors": "launch(t1, t2, t3)",
 }
 FLOORS = {"view": "a view of a tensor", "stream": "the current stream", "launch": "a launch"}

@@ -354,9 +354,14 @@ stream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.c_
 out = ctypes.c_void_p(1)
 assert stream(1, 0, ctypes.byref(out)) == 0 and out.value is None
 if torch.cuda.is_available():
-    with torch.cuda.stream(torch.cuda.Stream()) as _:
-        assert stream(2, 0, ctypes.byref(out)) == 0
-        assert out.value == torch.cuda.current_stream().cuda_stream
+    torch.zeros(1, device="cuda")
+    out.value = 1
+    assert stream(2, 0, ctypes.byref(out)) == 0 and out.value is None
+    own = torch.cuda.Stream()
+    for used in (own, torch.cuda.Stream(priority=-1), torch.cuda.ExternalStream(own.cuda_stream)):
+        with torch.cuda.stream(used):
+            assert stream(2, 0, ctypes.byref(out)) == 0
+            assert out.value == used.cuda_stream
 print("done")
 """
     assert run_python(program) == "done\n"

@@ -314,14 +314,21 @@ int Allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* context,
   return -1;
 }
 
+// The vendor's handle. The default stream of every device has the id 0 and no handle; for others
+// torch makes the device current first, which takes longer than all the rest.
+template <typename VendorStream>
+[[maybe_unused]] void* HandleOf(const VendorStream& current) {
+  return current.stream_.id() == 0 ? nullptr : current.stream();
+}
+
 int CurrentWorkStream(DLDeviceType type, int32_t id, void** out) {
   *out = nullptr;
   return Guarded([&] {
     if (type != kCudaOfTorch) return;
 #if defined(TVM_FFI_TORCH_WITH_CUDA)
-    *out = c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(id)).stream();
+    *out = HandleOf(c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(id)));
 #elif defined(TVM_FFI_TORCH_WITH_ROCM)
-    *out = c10::hip::getCurrentHIPStream(static_cast<c10::DeviceIndex>(id)).stream();
+    *out = HandleOf(c10::hip::getCurrentHIPStream(static_cast<c10::DeviceIndex>(id)));
 #endif
   });
 }
