@@ -460,6 +460,34 @@ def test_later_minor_versions_and_other_flags_are_fine() -> None:
         assert isinstance(tensor, Tensor)
 
 
+@pytest.mark.parametrize("name", ["dltensor", "dltensor_versioned"])
+@pytest.mark.parametrize("case", ["consumed", "consumed, with a context", "refused"])
+def test_the_destructor_of_a_capsule(name: str, case: str) -> None:
+    """It runs unless the tensor was taken, which leaves it nothing to do, or it has a context."""
+    seen: list[str] = []
+
+    @ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+    def destructor(address: int) -> None:
+        get = ctypes.pythonapi.PyCapsule_GetName
+        get.restype, get.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+        seen.append(get(address).decode())
+
+    api = ctypes.pythonapi
+    capsule = foreign.make_capsule(name, shape=(-1,) if case == "refused" else (2, 3))
+    api.PyCapsule_SetDestructor(ctypes.py_object(capsule), destructor)
+    if case == "consumed, with a context":
+        api.PyCapsule_SetContext(ctypes.py_object(capsule), ctypes.c_void_p(1))
+    if case == "refused":
+        with pytest.raises(ValueError):
+            from_dlpack(capsule)
+    else:
+        from_dlpack(capsule)
+    del capsule
+    collect()
+    expected = {"consumed": [], "refused": [name], "consumed, with a context": ["used_" + name]}
+    assert seen == expected[case]
+
+
 NO_TENSORS: dict[str, Callable[[], Any]] = {
     "None": lambda: None,
     "int": lambda: 3,

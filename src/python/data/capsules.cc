@@ -60,8 +60,10 @@ TVMFFIObject* ConsumeCapsule(PyObject* capsule, const char* name, const char* us
   TVMFFIObject* h = ImportManaged(wrapped != nullptr ? &wrapped->lent : managed, options);
   if (h == nullptr) return nullptr;
   (void)wrapped.release();
-  // Another consumer must not find it, nor the capsule's destructor.
+  // Another consumer must not find it, nor the capsule's destructor. That one has nothing to do any
+  // more, unless it has a context; JAX's would raise and clear an exception to find out.
   PyCapsule_SetName(capsule, used_name);
+  if (PyCapsule_GetContext(capsule) == nullptr) PyCapsule_SetDestructor(capsule, nullptr);
   return h;
 }
 
