@@ -143,7 +143,7 @@ case $1 in
   quick)
     style
     cargo_test rust test --lib --tests
-    python_test rust-python tests/rust/test_tied.py
+    python_test rust-python tests/rust/test_tied.py tests/rust/test_travel.py
     ;;
   rest)
     cargo_test rust-doctests test --doc

@@ -194,7 +194,7 @@ fn header_of<T: ObjectCore>(data: &ObjectArc<T>) -> *mut TVMFFIObject {
 /// assert!(object.try_cast::<Shape>().is_ok());
 /// ```
 #[repr(C)]
-#[derive(DeriveObjectRef, Clone)]
+#[derive(DeriveObjectRef, Clone, Default)]
 pub struct ObjectRef {
     data: ObjectArc<Object>,
     _not_send: PhantomData<*const ()>,
@@ -790,6 +790,12 @@ impl<T: ObjectCore> ObjectArc<T> {
     /// ```
     pub fn weak_count(this: &Self) -> usize {
         (Self::combined_count(this) >> 32) as usize
+    }
+}
+
+impl<T: ObjectCore + Default> Default for ObjectArc<T> {
+    fn default() -> Self {
+        Self::new(T::default())
     }
 }
 
