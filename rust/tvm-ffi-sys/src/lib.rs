@@ -7,6 +7,9 @@
 //! assert_eq!(std::mem::size_of::<TVMFFIAny>(), 16);
 //! assert_eq!(std::mem::size_of::<TVMFFIObject>(), 24);
 //! ```
+//!
+//! The examples are short and keep the references that they get. A program gives each back, which the handles of
+//! the crate `tvm-ffi` do by themselves.
 #![deny(missing_docs)]
 #![allow(non_camel_case_types, non_upper_case_globals)]
 

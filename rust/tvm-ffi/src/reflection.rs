@@ -333,6 +333,23 @@ pub struct AccessPath {
 /// ```
 pub trait ShallowCopy {
     /// The copy.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// mod point {
+    ///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+    ///     #[rs_class("doc.shallow_copy_method.Point")]
+    ///     pub struct PointObj {
+    ///         base: Object,
+    ///         pub x: i64,
+    ///     }
+    ///     def_object_ref!(pub Point, ObjectRef, PointObj);
+    /// }
+    /// use point::{Point, PointObj};
+    /// let point = Point::from(PointObj::new(Object::new(), 3));
+    /// let copy: PointObj = point.shallow_copy();
+    /// assert_eq!(copy.x, 3);
+    /// ```
     fn shallow_copy(&self) -> Self;
 }
 
@@ -378,9 +395,23 @@ macro_rules! field_flags {
     ($($name:ident = $bit:ident, $doc:literal;)*) => {
         impl FieldFlags {
             /// No flag.
+            ///
+            /// ```
+            /// assert_eq!(tvm_ffi::FieldFlags::NONE.bits(), 0);
+            /// ```
             pub const NONE: Self = Self(0);
-            $(#[doc = $doc] pub const $name: Self = Self(TVMFFIFieldFlagBitMask::$bit as i64);)*
+            $(
+                #[doc = concat!($doc, "\n\n```\nuse tvm_ffi::{tvm_ffi_sys::TVMFFIFieldFlagBitMask, FieldFlags};")]
+                #[doc = concat!("let flag = TVMFFIFieldFlagBitMask::", stringify!($bit), ";")]
+                #[doc = concat!("assert_eq!(FieldFlags::", stringify!($name), ".bits(), flag as i64);\n```")]
+                pub const $name: Self = Self(TVMFFIFieldFlagBitMask::$bit as i64);
+            )*
             /// As an integer.
+            ///
+            /// ```
+            /// use tvm_ffi::FieldFlags;
+            /// assert_eq!((FieldFlags::WRITABLE | FieldFlags::NONE).bits(), 1);
+            /// ```
             pub const fn bits(self) -> i64 {
                 self.0
             }
