@@ -13,6 +13,7 @@
 #![deny(missing_docs)]
 #![allow(non_camel_case_types, non_upper_case_globals)]
 
+mod built_with;
 pub mod c_api;
 pub mod c_env_api;
 pub mod dlpack;
