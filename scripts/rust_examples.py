@@ -3,9 +3,10 @@
 
     python3 scripts/rust_examples.py rust/target/examples/doc/tvm_ffi.json ...
 
-Reads what `rustdoc --output-format json` writes. Functions, methods, types, traits, constants and macros
-need an example each; struct fields, variants, modules, and what is hidden or implements a trait do not.
-For a macro of another crate the place that re-exports it is asked. The exit status is 1 if one has none.
+Reads what `rustdoc --output-format json` writes. Functions, methods, types, traits, constants and
+macros need an example each; fields, variants, modules, and what is hidden or implements a trait do
+not. For a macro of another crate the place that re-exports it is asked. The exit status is 1 if an
+item has none.
 """
 
 from __future__ import annotations
