@@ -157,7 +157,7 @@ case $1 in
   quick)
     style
     cargo_test rust test --lib --tests
-    python_test rust-python tests/rust/test_tied.py tests/rust/test_travel.py tests/rust/test_interface.py
+    python_test rust-python tests/rust/test_tied.py tests/rust/test_pickle.py tests/rust/test_interface.py
     ;;
   rest)
     cargo_test rust-doctests test --doc
