@@ -4,9 +4,9 @@
     python3 scripts/rust_examples.py rust/target/examples/doc/tvm_ffi.json ...
 
 Reads what `rustdoc --output-format json` writes, which leaves out hidden items. Functions, methods,
-types, traits, constants and macros need an example each; fields, variants, modules, and methods that
-implement a trait do not. For a macro of another crate the place that re-exports it is asked. The exit
-status is 1 if an item has none.
+types, traits, constants and macros need an example each; fields, variants, modules, and methods
+that implement a trait do not. For a macro of another crate the place that re-exports it is asked.
+The exit status is 1 if an item has none.
 """
 
 from __future__ import annotations
