@@ -4,9 +4,9 @@
 # Checks of the Rust crates against the libraries of build/release (or of TETHER_PACKAGE).
 #
 #   scripts/rust.sh quick    formatting, clippy, unit and integration tests, a Rust library in Python
-#   scripts/rust.sh rest     examples in the documentation, the documentation itself, the code in
-#                            docs/rust.md, the programs of examples/rust_*, generated bindings, a library
-#                            of the released crates in Python, ASan
+#   scripts/rust.sh rest     examples in the documentation, one for every item, the documentation itself,
+#                            the code in docs/rust.md, the programs of examples/rust_*, generated
+#                            bindings, a library of the released crates in Python, ASan
 #   scripts/rust.sh nightly  TSan and Miri, which build the standard library first: ten minutes, not part of
 #                            test-all
 source "$(dirname "$0")/common.sh"
@@ -83,6 +83,20 @@ miri() {
     cargo_test rust-miri +nightly miri test -p tvm-ffi --lib --test pure
 }
 
+# Every public item has an example; those run as doc tests.
+every_item_has_an_example() {
+  local crate
+  if ! has_nightly; then
+    echo "no nightly toolchain, which lists the items: not checked that each has an example"
+    return 0
+  fi
+  for crate in tvm-ffi tvm-ffi-sys; do
+    RUSTDOCFLAGS='-Zunstable-options --output-format json' CARGO_TARGET_DIR=$ROOT/rust/target/examples \
+      in_crates cargo +nightly doc --quiet --no-deps -p $crate
+  done
+  python3 scripts/rust_examples.py rust/target/examples/doc/tvm_ffi.json rust/target/examples/doc/tvm_ffi_sys.json
+}
+
 asan() {
   if ! has_nightly; then
     echo "no nightly toolchain: not run under ASan"
@@ -143,11 +157,12 @@ case $1 in
   quick)
     style
     cargo_test rust test --lib --tests
-    python_test rust-python tests/rust/test_tied.py
+    python_test rust-python tests/rust/test_tied.py tests/rust/test_pickle.py tests/rust/test_interface.py
     ;;
   rest)
     cargo_test rust-doctests test --doc
     RUSTDOCFLAGS='-D warnings' in_crates cargo doc --quiet --no-deps
+    every_item_has_an_example
     python_test rust-examples tests/rust/test_examples.py tests/rust/test_stub.py tests/rust/test_docs.py
     TETHER_RUST_REFERENCE=1 python_test rust-reference tests/rust/test_reference.py
     asan

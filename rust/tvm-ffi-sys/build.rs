@@ -44,6 +44,25 @@ fn find_library() -> Option<String> {
     }
 }
 
+/// A function that came with the interface of these declarations.
+const NEWEST: &str = "TVMFFIBigIntFromByteArray";
+
+/// Stops at a library of an earlier interface, of which the linker would only say what is not there.
+fn check_interface(libdir: &str) {
+    for name in ["libtvm_ffi.so", "libtvm_ffi.dylib", "tvm_ffi.dll"] {
+        let path = std::path::Path::new(libdir).join(name);
+        let Ok(bytes) = std::fs::read(&path) else { continue };
+        if !bytes.windows(NEWEST.len()).any(|window| window == NEWEST.as_bytes()) {
+            panic!(
+                "{} implements an earlier interface: it has no {NEWEST}, which came with 0.1.15. \
+                 These crates need that or a later one. Install a newer package, or set \
+                 TVM_FFI_LIBDIR to the folder of its library.",
+                path.display()
+            );
+        }
+    }
+}
+
 /// `cargo run` and `cargo test` find the library at run time: those of this package, and those of
 /// packages whose build script passes on what this one says (`DEP_TVM_FFI_LOADER_PATH`).
 fn set_loader_path(libdir: &str) {
@@ -65,6 +84,7 @@ fn set_loader_path(libdir: &str) {
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let Some(libdir) = find_library() else { return };
+    check_interface(&libdir);
     println!("cargo:rustc-link-search=native={libdir}");
     println!("cargo:rustc-link-lib=dylib=tvm_ffi");
     if std::env::var_os("CARGO_FEATURE_TESTING").is_some() {

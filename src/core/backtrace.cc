@@ -120,6 +120,8 @@ struct Place {
 // Turns return addresses into places.
 class Symbolizer {
  public:
+  // Made when the library is loaded, see the end of this namespace; earlier if a static initialiser
+  // of another file throws.
   static Symbolizer* Global() {
     static Symbolizer* symbolizer = new Symbolizer();
     return symbolizer;
@@ -338,6 +340,9 @@ std::string& TextOfThread() {
 // Once, when the library is loaded: to register a destructor for a thread needs memory, and the C
 // library ends the process where there is none. The first error may be that memory has run out.
 [[maybe_unused]] const bool has_text = TextOfThread().empty();
+
+// For the same reason; and no thread makes it while another asks for it.
+[[maybe_unused]] const bool has_symbolizer = Symbolizer::Global() != nullptr;
 
 }  // namespace
 }  // namespace ffi

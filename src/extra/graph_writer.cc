@@ -776,9 +776,14 @@ class ChunkWriter : public GraphWalk<ChunkWriter, WriterFrame> {
     } else if (!HasCreator(info)) {
       entry.form = Form::kConstructed;
       if (PlanConstructor(info).construct == nullptr) {
+        // The hint is for the author of a class; those of the interface stay as they are.
         TVM_FFI_THROW(TypeError) << "Type `" << ToView(info->type_key)
                                  << "` cannot be pickled (no native creator or __ffi_new__ type "
-                                    "attr)";
+                                    "attr)"
+                                 << (type_index < kTVMFFIDynObjectBegin
+                                         ? ""
+                                         : ": give it a default constructor, in Rust "
+                                           "#[derive(Default)] on its struct");
       }
     }
     String note = NoteOn("class", ToView(info->type_key));

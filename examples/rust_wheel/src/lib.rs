@@ -6,7 +6,9 @@ mod counter {
     use tvm_ffi::object::ObjectRef;
     use tvm_ffi::{def_object_ref, rs_class, Map, Object, String};
 
+    // `Default` is what a reader of a pickle begins with.
     #[rs_class("rust_wheel.Counter")]
+    #[derive(Default)]
     pub struct CounterObj {
         base: Object,
         pub words: i64,

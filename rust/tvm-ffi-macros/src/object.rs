@@ -317,8 +317,13 @@ fn reflection(object: &ObjectType) -> Result<TokenStream> {
     });
     Ok(quote! {
         fn __reflect(__index: i32) -> #krate::error::Result<()> {
+            let __creator = {
+                #[allow(unused_imports)]
+                use #krate::reflection::CreatorOf as _;
+                (&#krate::reflection::CreatorProbe::<#name>::new()).creator()
+            };
             let __def = unsafe {
-                #krate::reflection::ObjectDef::<#name>::registering(__index, #kind)
+                #krate::reflection::ObjectDef::<#name>::registering_with(__index, #kind, __creator)
             }?;
             #(#fields)*
             __def.shallow_copy()?.finish()

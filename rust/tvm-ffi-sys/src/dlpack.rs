@@ -4,6 +4,11 @@
 use std::ffi::c_void;
 
 /// Kind of a device.
+///
+/// ```
+/// use tvm_ffi_sys::*;
+/// assert_eq!(DLDeviceType::kDLCUDA as u32, 2);
+/// ```
 #[repr(u32)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub enum DLDeviceType {
@@ -46,6 +51,12 @@ impl DLDeviceType {
 }
 
 /// Kind of a number.
+///
+/// ```
+/// use tvm_ffi_sys::*;
+/// let bool8 = DLDataType::new(DLDataTypeCode::kDLBool, 8, 1);
+/// assert_eq!(bool8.code, DLDataTypeCode::kDLBool as u8);
+/// ```
 #[repr(u8)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub enum DLDataTypeCode {
@@ -70,6 +81,12 @@ pub enum DLDataTypeCode {
 }
 
 /// A device.
+///
+/// ```
+/// use tvm_ffi_sys::*;
+/// let gpu = DLDevice { device_type: DLDeviceType::kDLCUDA, device_id: 1 };
+/// assert_ne!(gpu, DLDevice::new(DLDeviceType::kDLCPU, 0));
+/// ```
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct DLDevice {
@@ -79,12 +96,23 @@ pub struct DLDevice {
 
 impl DLDevice {
     /// The device `device_id` of a kind.
+    ///
+    /// ```
+    /// use tvm_ffi_sys::*;
+    /// assert_eq!(DLDevice::new(DLDeviceType::kDLCUDA, 1).device_id, 1);
+    /// ```
     pub const fn new(device_type: DLDeviceType, device_id: i32) -> Self {
         Self { device_type, device_id }
     }
 }
 
 /// A data type.
+///
+/// ```
+/// use tvm_ffi_sys::*;
+/// let half = DLDataType { code: DLDataTypeCode::kDLFloat as u8, bits: 16, lanes: 1 };
+/// assert_eq!(half, DLDataType::new(DLDataTypeCode::kDLFloat, 16, 1));
+/// ```
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct DLDataType {
@@ -95,12 +123,32 @@ pub struct DLDataType {
 
 impl DLDataType {
     /// A data type of `lanes` numbers of `bits` bits.
+    ///
+    /// ```
+    /// use tvm_ffi_sys::*;
+    /// assert_eq!(DLDataType::new(DLDataTypeCode::kDLInt, 8, 4).lanes, 4);
+    /// ```
     pub const fn new(code: DLDataTypeCode, bits: u8, lanes: u16) -> Self {
         Self { code: code as u8, bits, lanes }
     }
 }
 
 /// A tensor that owns nothing.
+///
+/// ```
+/// use tvm_ffi_sys::*;
+/// let (mut data, mut shape) = ([1f32, 2.0], [2i64]);
+/// let tensor = DLTensor {
+///     data: data.as_mut_ptr() as *mut _,
+///     device: DLDevice::new(DLDeviceType::kDLCPU, 0),
+///     ndim: 1,
+///     dtype: DLDataType::new(DLDataTypeCode::kDLFloat, 32, 1),
+///     shape: shape.as_mut_ptr(),
+///     strides: std::ptr::null_mut(), // row by row
+///     byte_offset: 0,
+/// };
+/// assert_eq!(unsafe { *(tensor.data as *const f32) }, 1.0);
+/// ```
 #[repr(C)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DLTensor {

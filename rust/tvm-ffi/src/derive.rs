@@ -24,7 +24,33 @@
 //! let point = Point { data: ObjectArc::new(PointObj { base: Root::new(), x: 3 }) };
 //! assert_eq!(point.data.x, 3);
 //! ```
-pub use tvm_ffi_macros::{Object, ObjectRef};
+/// ```
+/// use tvm_ffi::{derive::Object, ObjectCore};
+///
+/// #[repr(C)]
+/// #[derive(Object)]
+/// #[type_key = "doc.derive_object.Point"]
+/// #[type_register]
+/// struct PointObj {
+///     base: tvm_ffi::Object,
+///     #[reflect(writable)]
+///     x: i64,
+/// }
+/// assert_eq!(PointObj::TYPE_DEPTH, 1);
+/// ```
+pub use tvm_ffi_macros::Object;
+/// ```
+/// use tvm_ffi::{derive::ObjectRef, Any, Object, ObjectArc};
+///
+/// #[repr(C)]
+/// #[derive(ObjectRef, Clone)]
+/// struct Plain {
+///     data: ObjectArc<Object>,
+/// }
+/// let plain = Plain { data: ObjectArc::new(Object::new()) };
+/// assert!(Any::from(plain).try_as::<Plain>().is_some());
+/// ```
+pub use tvm_ffi_macros::ObjectRef;
 
 /// What the macros refuse.
 ///

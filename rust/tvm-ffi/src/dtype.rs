@@ -16,8 +16,19 @@ use tvm_ffi_sys::{
 /// ```
 pub trait DLDataTypeExt: Sized {
     /// The name.
+    ///
+    /// ```
+    /// use tvm_ffi::{DLDataType, DLDataTypeCode, DLDataTypeExt};
+    /// assert_eq!(DLDataType::new(DLDataTypeCode::kDLFloat, 16, 4).to_string(), "float16x4");
+    /// ```
     fn to_string(&self) -> String;
     /// The data type of a name.
+    ///
+    /// ```
+    /// use tvm_ffi::{DLDataType, DLDataTypeExt};
+    /// assert_eq!(DLDataType::try_from_str("int8").unwrap().bits, 8);
+    /// assert!(DLDataType::try_from_str("no type").is_err());
+    /// ```
     fn try_from_str(value: &str) -> Result<Self>;
 }
 
@@ -49,6 +60,11 @@ impl DLDataTypeExt for DLDataType {
 /// ```
 pub trait AsDLDataType: Copy {
     /// The data type.
+    ///
+    /// ```
+    /// use tvm_ffi::dtype::AsDLDataType;
+    /// assert_eq!((u16::DL_DATA_TYPE.bits, u16::DL_DATA_TYPE.lanes), (16, 1));
+    /// ```
     const DL_DATA_TYPE: DLDataType;
 }
 

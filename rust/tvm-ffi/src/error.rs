@@ -35,7 +35,9 @@ impl Display for ErrorKind<'_> {
 
 macro_rules! kinds {
     ($($name:ident = $text:literal),* $(,)?) => {$(
-        #[doc = concat!("`", $text, "`.")]
+        #[doc = concat!("`", $text, "`.\n\n```\nuse tvm_ffi::*;\n")]
+        #[doc = concat!("let error = Error::new(", stringify!($name), ", \"why\", \"\");\n")]
+        #[doc = concat!("assert_eq!(error.kind().as_str(), \"", $text, "\");\n```")]
         pub const $name: ErrorKind<'static> = ErrorKind($text);
     )*};
 }

@@ -56,6 +56,14 @@ impl<T: ObjectRefCore + AnyCompatible> FromPackedArg for RValueRef<T> {
 /// ```
 pub trait AsPackedCallable<I, O> {
     /// Converts the arguments, calls, and converts the result.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// use tvm_ffi::function_internal::AsPackedCallable;
+    /// let negate = |x: i64| -> Result<i64> { Ok(-x) };
+    /// assert_eq!(negate.call_packed(&[AnyView::from(&1i64)]).unwrap().try_as::<i64>(), Some(-1));
+    /// assert!(negate.call_packed(&[]).is_err());
+    /// ```
     fn call_packed(&self, packed_args: &[AnyView]) -> Result<Any>;
 }
 
@@ -181,6 +189,12 @@ pub trait IntoArgHolder {
     /// Type of what is kept.
     type Target;
     /// Converts the argument.
+    ///
+    /// ```
+    /// use tvm_ffi::{function_internal::IntoArgHolder, Bytes};
+    /// let bytes: &[u8] = b"abc";
+    /// assert_eq!(bytes.into_arg_holder(), Bytes::from(bytes));
+    /// ```
     fn into_arg_holder(self) -> Self::Target;
 }
 
@@ -195,6 +209,11 @@ pub trait ArgIntoRef {
     /// Type of the value.
     type Target;
     /// The value.
+    ///
+    /// ```
+    /// use tvm_ffi::function_internal::ArgIntoRef;
+    /// assert_eq!(*2.5f64.to_ref(), 2.5);
+    /// ```
     fn to_ref(&self) -> &Self::Target;
 }
 
@@ -331,6 +350,11 @@ pub trait IntoArgHolderTuple {
     /// Tuple of what is kept.
     type Target;
     /// Converts each member.
+    ///
+    /// ```
+    /// use tvm_ffi::{function_internal::IntoArgHolderTuple, String};
+    /// assert_eq!((true, "x").into_arg_holder_tuple(), (true, String::from("x")));
+    /// ```
     fn into_arg_holder_tuple(self) -> Self::Target;
 }
 
@@ -346,8 +370,20 @@ pub trait IntoArgHolderTuple {
 /// ```
 pub trait TupleAsPackedArgs {
     /// Number of arguments.
+    ///
+    /// ```
+    /// use tvm_ffi::function_internal::TupleAsPackedArgs;
+    /// assert_eq!(<(i64, bool) as TupleAsPackedArgs>::LEN, 2);
+    /// ```
     const LEN: usize;
     /// Writes a view of each argument.
+    ///
+    /// ```
+    /// use tvm_ffi::{function_internal::TupleAsPackedArgs, AnyView};
+    /// let mut views = [AnyView::new(); 1];
+    /// (7i64,).fill_any_view(&mut views);
+    /// assert_eq!(views[0].try_as::<i64>(), Some(7));
+    /// ```
     fn fill_any_view<'a>(&'a self, any_view: &mut [AnyView<'a>]);
 }
 

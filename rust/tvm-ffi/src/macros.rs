@@ -155,6 +155,38 @@ macro_rules! impl_object_upcast {
 }
 
 /// `TryFrom<AnyView>` and `TryFrom<Any>` for types that are `AnyCompatible`.
+///
+/// ```
+/// use tvm_ffi::*;
+/// struct Meters(i64);
+/// // SAFETY: stored as an integer.
+/// unsafe impl AnyCompatible for Meters {
+///     unsafe fn copy_to_any_view(src: &Self, data: &mut TVMFFIAny) {
+///         i64::copy_to_any_view(&src.0, data)
+///     }
+///     unsafe fn move_to_any(src: Self, data: &mut TVMFFIAny) {
+///         i64::move_to_any(src.0, data)
+///     }
+///     unsafe fn check_any_strict(data: &TVMFFIAny) -> bool {
+///         i64::check_any_strict(data)
+///     }
+///     unsafe fn copy_from_any_view_after_check(data: &TVMFFIAny) -> Self {
+///         Self(i64::copy_from_any_view_after_check(data))
+///     }
+///     unsafe fn move_from_any_after_check(data: &mut TVMFFIAny) -> Self {
+///         Self(i64::move_from_any_after_check(data))
+///     }
+///     unsafe fn try_cast_from_any_view(data: &TVMFFIAny) -> std::result::Result<Self, ()> {
+///         i64::try_cast_from_any_view(data).map(Self)
+///     }
+///     fn type_str() -> std::string::String {
+///         i64::type_str()
+///     }
+/// }
+/// impl_try_from_any!(Meters);
+/// assert_eq!(Meters::try_from(Any::from(3i64)).unwrap().0, 3);
+/// assert!(Meters::try_from(Any::from(String::from("far"))).is_err());
+/// ```
 #[macro_export]
 macro_rules! impl_try_from_any {
     ($($ty:ty),+ $(,)?) => {$(
@@ -178,6 +210,38 @@ macro_rules! impl_try_from_any {
 }
 
 /// The same for a generic type with one parameter.
+///
+/// ```
+/// use tvm_ffi::*;
+/// # struct Boxed<T>(T);
+/// # // SAFETY: stored as an integer.
+/// # unsafe impl<T: AnyCompatible> AnyCompatible for Boxed<T> {
+/// #     unsafe fn copy_to_any_view(src: &Self, data: &mut TVMFFIAny) {
+/// #         T::copy_to_any_view(&src.0, data)
+/// #     }
+/// #     unsafe fn move_to_any(src: Self, data: &mut TVMFFIAny) {
+/// #         T::move_to_any(src.0, data)
+/// #     }
+/// #     unsafe fn check_any_strict(data: &TVMFFIAny) -> bool {
+/// #         T::check_any_strict(data)
+/// #     }
+/// #     unsafe fn copy_from_any_view_after_check(data: &TVMFFIAny) -> Self {
+/// #         Self(T::copy_from_any_view_after_check(data))
+/// #     }
+/// #     unsafe fn move_from_any_after_check(data: &mut TVMFFIAny) -> Self {
+/// #         Self(T::move_from_any_after_check(data))
+/// #     }
+/// #     unsafe fn try_cast_from_any_view(data: &TVMFFIAny) -> std::result::Result<Self, ()> {
+/// #         T::try_cast_from_any_view(data).map(Self)
+/// #     }
+/// #     fn type_str() -> std::string::String {
+/// #         T::type_str()
+/// #     }
+/// # }
+/// impl_try_from_any_for_parametric!(Boxed<T>);
+/// let boxed: Boxed<i64> = Any::from(3i64).try_into().unwrap();
+/// assert_eq!(boxed.0, 3);
+/// ```
 #[macro_export]
 macro_rules! impl_try_from_any_for_parametric {
     ($name:ident<$param:ident>) => {
@@ -205,6 +269,39 @@ macro_rules! impl_try_from_any_for_parametric {
 }
 
 /// `IntoArgHolder` for types that are passed as they are.
+///
+/// ```
+/// use tvm_ffi::*;
+/// # struct Meters(i64);
+/// # // SAFETY: stored as an integer.
+/// # unsafe impl AnyCompatible for Meters {
+/// #     unsafe fn copy_to_any_view(src: &Self, data: &mut TVMFFIAny) {
+/// #         i64::copy_to_any_view(&src.0, data)
+/// #     }
+/// #     unsafe fn move_to_any(src: Self, data: &mut TVMFFIAny) {
+/// #         i64::move_to_any(src.0, data)
+/// #     }
+/// #     unsafe fn check_any_strict(data: &TVMFFIAny) -> bool {
+/// #         i64::check_any_strict(data)
+/// #     }
+/// #     unsafe fn copy_from_any_view_after_check(data: &TVMFFIAny) -> Self {
+/// #         Self(i64::copy_from_any_view_after_check(data))
+/// #     }
+/// #     unsafe fn move_from_any_after_check(data: &mut TVMFFIAny) -> Self {
+/// #         Self(i64::move_from_any_after_check(data))
+/// #     }
+/// #     unsafe fn try_cast_from_any_view(data: &TVMFFIAny) -> std::result::Result<Self, ()> {
+/// #         i64::try_cast_from_any_view(data).map(Self)
+/// #     }
+/// #     fn type_str() -> std::string::String {
+/// #         i64::type_str()
+/// #     }
+/// # }
+/// impl_into_arg_holder_default!(Meters);
+/// impl_arg_into_ref!(Meters);
+/// let half = Function::from_typed(|x: i64| -> Result<i64> { Ok(x / 2) });
+/// assert_eq!(half.call_tuple((Meters(8),)).unwrap().try_as::<i64>(), Some(4));
+/// ```
 #[macro_export]
 macro_rules! impl_into_arg_holder_default {
     ($($ty:ty),+ $(,)?) => {$(
@@ -226,6 +323,38 @@ macro_rules! impl_into_arg_holder_default {
 }
 
 /// `ArgIntoRef` for types that are passed as they are.
+///
+/// ```
+/// use tvm_ffi::*;
+/// # struct Meters(i64);
+/// # // SAFETY: stored as an integer.
+/// # unsafe impl AnyCompatible for Meters {
+/// #     unsafe fn copy_to_any_view(src: &Self, data: &mut TVMFFIAny) {
+/// #         i64::copy_to_any_view(&src.0, data)
+/// #     }
+/// #     unsafe fn move_to_any(src: Self, data: &mut TVMFFIAny) {
+/// #         i64::move_to_any(src.0, data)
+/// #     }
+/// #     unsafe fn check_any_strict(data: &TVMFFIAny) -> bool {
+/// #         i64::check_any_strict(data)
+/// #     }
+/// #     unsafe fn copy_from_any_view_after_check(data: &TVMFFIAny) -> Self {
+/// #         Self(i64::copy_from_any_view_after_check(data))
+/// #     }
+/// #     unsafe fn move_from_any_after_check(data: &mut TVMFFIAny) -> Self {
+/// #         Self(i64::move_from_any_after_check(data))
+/// #     }
+/// #     unsafe fn try_cast_from_any_view(data: &TVMFFIAny) -> std::result::Result<Self, ()> {
+/// #         i64::try_cast_from_any_view(data).map(Self)
+/// #     }
+/// #     fn type_str() -> std::string::String {
+/// #         i64::type_str()
+/// #     }
+/// # }
+/// impl_arg_into_ref!(Meters);
+/// use tvm_ffi::function_internal::ArgIntoRef;
+/// assert_eq!((&Meters(3)).to_ref().0, 3);
+/// ```
 #[macro_export]
 macro_rules! impl_arg_into_ref {
     ($($ty:ty),+ $(,)?) => {$(

@@ -79,15 +79,38 @@ pub struct ObjectArc<T: ObjectCore> {
 /// type table.
 pub unsafe trait ObjectCore: Sized + 'static {
     /// Name of the type, unique in the process.
+    ///
+    /// ```
+    /// use tvm_ffi::{Object, ObjectCore};
+    /// assert_eq!(Object::TYPE_KEY, "ffi.Object");
+    /// ```
     const TYPE_KEY: &'static str;
     /// Number of ancestors.
+    ///
+    /// ```
+    /// use tvm_ffi::{Object, ObjectCore, ObjectRefCore, Shape};
+    /// assert_eq!(Object::TYPE_DEPTH, 0);
+    /// assert_eq!(<Shape as ObjectRefCore>::ContainerType::TYPE_DEPTH, 1);
+    /// ```
     const TYPE_DEPTH: i32;
     /// True: no type derives from this one.
     #[doc(hidden)]
     const TYPE_FINAL: bool = false;
     /// Index of the type in the type table.
+    ///
+    /// ```
+    /// use tvm_ffi::{Object, ObjectCore, TypeIndex};
+    /// assert_eq!(Object::type_index(), TypeIndex::kTVMFFIStaticObjectBegin as i32);
+    /// ```
     fn type_index() -> i32;
     /// The header of an object.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let mut object = Object::new();
+    /// // SAFETY: the header is only read.
+    /// assert_eq!(unsafe { Object::object_header_mut(&mut object) }.type_index, 0);
+    /// ```
     ///
     /// # Safety
     /// The header must stay valid.
@@ -110,8 +133,57 @@ pub unsafe trait ObjectCoreWithExtraItems: ObjectCore {
     /// Type of one item.
     type ExtraItem;
     /// How many items follow the object.
+    ///
+    /// ```
+    /// use tvm_ffi::derive::Object;
+    /// use tvm_ffi::{ObjectArc, ObjectCoreWithExtraItems};
+    /// #[repr(C)]
+    /// #[derive(Object)]
+    /// #[type_key = "doc.items_count.Row"]
+    /// #[type_register]
+    /// struct RowObj {
+    ///     base: tvm_ffi::Object,
+    ///     count: usize,
+    /// }
+    /// // SAFETY: the count never changes.
+    /// unsafe impl ObjectCoreWithExtraItems for RowObj {
+    ///     type ExtraItem = i64;
+    ///     fn extra_items_count(this: &Self) -> usize {
+    ///         this.count
+    ///     }
+    /// }
+    /// let row = RowObj { base: tvm_ffi::Object::new(), count: 3 };
+    /// let row = ObjectArc::new_with_extra_items(row);
+    /// assert_eq!(RowObj::extra_items_count(&row), 3);
+    /// ```
     fn extra_items_count(this: &Self) -> usize;
     /// The items.
+    ///
+    /// ```
+    /// use tvm_ffi::derive::Object;
+    /// use tvm_ffi::{ObjectArc, ObjectCoreWithExtraItems};
+    /// #[repr(C)]
+    /// #[derive(Object)]
+    /// #[type_key = "doc.items.Row"]
+    /// #[type_register]
+    /// struct RowObj {
+    ///     base: tvm_ffi::Object,
+    ///     count: usize,
+    /// }
+    /// // SAFETY: the count never changes.
+    /// unsafe impl ObjectCoreWithExtraItems for RowObj {
+    ///     type ExtraItem = i64;
+    ///     fn extra_items_count(this: &Self) -> usize {
+    ///         this.count
+    ///     }
+    /// }
+    /// let row = RowObj { base: tvm_ffi::Object::new(), count: 3 };
+    /// let mut row = ObjectArc::new_with_extra_items(row);
+    /// // SAFETY: there is room for three.
+    /// unsafe { RowObj::extra_items_mut(&mut row) }.copy_from_slice(&[1, 2, 3]);
+    /// // SAFETY: all three have been set.
+    /// assert_eq!(unsafe { RowObj::extra_items(&row) }, [1, 2, 3]);
+    /// ```
     ///
     /// # Safety
     /// The object was made by [`ObjectArc::new_with_extra_items`], and the items are initialised.
@@ -120,6 +192,35 @@ pub unsafe trait ObjectCoreWithExtraItems: ObjectCore {
         std::slice::from_raw_parts(items, Self::extra_items_count(this))
     }
     /// The items.
+    ///
+    /// ```
+    /// use tvm_ffi::derive::Object;
+    /// use tvm_ffi::{ObjectArc, ObjectCoreWithExtraItems};
+    /// #[repr(C)]
+    /// #[derive(Object)]
+    /// #[type_key = "doc.items_mut.Row"]
+    /// #[type_register]
+    /// struct RowObj {
+    ///     base: tvm_ffi::Object,
+    ///     count: usize,
+    /// }
+    /// // SAFETY: the count never changes.
+    /// unsafe impl ObjectCoreWithExtraItems for RowObj {
+    ///     type ExtraItem = i64;
+    ///     fn extra_items_count(this: &Self) -> usize {
+    ///         this.count
+    ///     }
+    /// }
+    /// let row = RowObj { base: tvm_ffi::Object::new(), count: 3 };
+    /// let mut row = ObjectArc::new_with_extra_items(row);
+    /// // SAFETY: there is room for three.
+    /// unsafe { RowObj::extra_items_mut(&mut row) }.copy_from_slice(&[1, 2, 3]);
+    /// // SAFETY: as above.
+    /// let items = unsafe { RowObj::extra_items_mut(&mut row) };
+    /// items[0] = 7;
+    /// // SAFETY: all three have been set.
+    /// assert_eq!(unsafe { RowObj::extra_items(&row) }, [7, 2, 3]);
+    /// ```
     ///
     /// # Safety
     /// As [`ObjectCoreWithExtraItems::extra_items`].
@@ -156,19 +257,62 @@ pub unsafe trait ObjectRefCore: Sized + Clone {
     /// Type of the object.
     type ContainerType: ObjectCore;
     /// The pointer inside.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let shape = Shape::new();
+    /// assert_eq!(ObjectArc::strong_count(Shape::data(&shape)), 1);
+    /// ```
     fn data(this: &Self) -> &ObjectArc<Self::ContainerType>;
     /// Takes the pointer out.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let data = Shape::into_data(Shape::from([1i64]));
+    /// assert_eq!(ObjectArc::strong_count(&data), 1);
+    /// ```
     fn into_data(this: Self) -> ObjectArc<Self::ContainerType>;
     /// Wraps a pointer.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let data = Shape::into_data(Shape::from([1i64]));
+    /// // SAFETY: it came out of a shape.
+    /// assert_eq!(unsafe { Shape::from_data(data) }.as_slice(), [1]);
+    /// ```
     ///
     /// # Safety
     /// The object must be what the handle type promises, for example the elements of an array.
     unsafe fn from_data(data: ObjectArc<Self::ContainerType>) -> Self;
     /// Whether both handles point to one object.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let shape = Shape::from([1i64]);
+    /// assert!(shape.same_as(&shape.clone()));
+    /// assert!(!shape.same_as(&Shape::from([1i64])));
+    /// ```
     fn same_as<Other: ObjectRefCore>(&self, other: &Other) -> bool {
         header_of(Self::data(self)) == header_of(Other::data(other))
     }
     /// The object as an `N`, if it is one.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// mod point {
+    ///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+    ///     #[rs_class("doc.as_node.Point")]
+    ///     pub struct PointObj {
+    ///         base: Object,
+    ///         pub x: i64,
+    ///     }
+    ///     def_object_ref!(pub Point, ObjectRef, PointObj);
+    /// }
+    /// use point::{Point, PointObj};
+    /// let point = Point::from(PointObj::new(Object::new(), 3));
+    /// let object: object::ObjectRef = (&point).into();
+    /// assert_eq!(object.as_node::<PointObj>().unwrap().x, 3);
+    /// ```
     fn as_node<N: ObjectCore>(&self) -> Option<&N> {
         let header = header_of(Self::data(self));
         // SAFETY: the object lives as long as self, and the header says what it is.
@@ -194,7 +338,7 @@ fn header_of<T: ObjectCore>(data: &ObjectArc<T>) -> *mut TVMFFIObject {
 /// assert!(object.try_cast::<Shape>().is_ok());
 /// ```
 #[repr(C)]
-#[derive(DeriveObjectRef, Clone)]
+#[derive(DeriveObjectRef, Clone, Default)]
 pub struct ObjectRef {
     data: ObjectArc<Object>,
     _not_send: PhantomData<*const ()>,
@@ -693,6 +837,31 @@ impl<T: ObjectCore> ObjectArc<T> {
     }
 
     /// The same with room for the extra items, which are left uninitialised.
+    ///
+    /// ```
+    /// use tvm_ffi::derive::Object;
+    /// use tvm_ffi::{ObjectArc, ObjectCoreWithExtraItems};
+    /// #[repr(C)]
+    /// #[derive(Object)]
+    /// #[type_key = "doc.new_with_items.Row"]
+    /// #[type_register]
+    /// struct RowObj {
+    ///     base: tvm_ffi::Object,
+    ///     count: usize,
+    /// }
+    /// // SAFETY: the count never changes.
+    /// unsafe impl ObjectCoreWithExtraItems for RowObj {
+    ///     type ExtraItem = i64;
+    ///     fn extra_items_count(this: &Self) -> usize {
+    ///         this.count
+    ///     }
+    /// }
+    /// let row = RowObj { base: tvm_ffi::Object::new(), count: 3 };
+    /// let mut row = ObjectArc::new_with_extra_items(row);
+    /// // SAFETY: there is room for three.
+    /// unsafe { RowObj::extra_items_mut(&mut row) }.copy_from_slice(&[1, 2, 3]);
+    /// assert_eq!((row.count, ObjectArc::strong_count(&row)), (3, 1));
+    /// ```
     #[inline]
     pub fn new_with_extra_items<U>(data: T) -> Self
     where
@@ -793,6 +962,12 @@ impl<T: ObjectCore> ObjectArc<T> {
     }
 }
 
+impl<T: ObjectCore + Default> Default for ObjectArc<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
 impl<T: ObjectCore> Clone for ObjectArc<T> {
     #[inline]
     fn clone(&self) -> Self {
@@ -863,6 +1038,12 @@ pub fn is_instance_of<Target: ObjectCore>(object_type_index: i32) -> bool {
 /// ```
 pub trait ObjectRefCast: ObjectRefCore + AnyCompatible {
     /// The same object as a `B`. If it is not one, the reference is dropped.
+    ///
+    /// ```
+    /// use tvm_ffi::{object::ObjectRef, ObjectRefCast, Shape};
+    /// let object = Shape::from([1i64]).try_cast::<ObjectRef>().unwrap();
+    /// assert_eq!(object.try_cast::<Shape>().unwrap().as_slice(), [1]);
+    /// ```
     fn try_cast<B: ObjectRefCore + AnyCompatible>(self) -> Result<B> {
         let mut view = TVMFFIAny::new();
         // SAFETY: the view is used while self is alive, and the check says that the object is a B.

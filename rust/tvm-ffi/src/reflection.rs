@@ -4,7 +4,7 @@ use crate::any::Any;
 use crate::derive::{Object as DeriveObject, ObjectRef as DeriveObjectRef};
 use crate::error::{Error, Result, INTERNAL_ERROR, TYPE_ERROR};
 use crate::function::Function;
-use crate::function_internal::{drop_payload, raise};
+use crate::function_internal::{drop_payload, panic_to_error, raise};
 use crate::object::{Object, ObjectArc, ObjectCore, ObjectRef, ObjectRefCore, TypeIndex};
 use crate::type_traits::{type_key_of, AnyCompatible};
 use std::ffi::c_void;
@@ -333,6 +333,23 @@ pub struct AccessPath {
 /// ```
 pub trait ShallowCopy {
     /// The copy.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// mod point {
+    ///     use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Object};
+    ///     #[rs_class("doc.shallow_copy_method.Point")]
+    ///     pub struct PointObj {
+    ///         base: Object,
+    ///         pub x: i64,
+    ///     }
+    ///     def_object_ref!(pub Point, ObjectRef, PointObj);
+    /// }
+    /// use point::{Point, PointObj};
+    /// let point = Point::from(PointObj::new(Object::new(), 3));
+    /// let copy: PointObj = point.shallow_copy();
+    /// assert_eq!(copy.x, 3);
+    /// ```
     fn shallow_copy(&self) -> Self;
 }
 
@@ -378,9 +395,23 @@ macro_rules! field_flags {
     ($($name:ident = $bit:ident, $doc:literal;)*) => {
         impl FieldFlags {
             /// No flag.
+            ///
+            /// ```
+            /// assert_eq!(tvm_ffi::FieldFlags::NONE.bits(), 0);
+            /// ```
             pub const NONE: Self = Self(0);
-            $(#[doc = $doc] pub const $name: Self = Self(TVMFFIFieldFlagBitMask::$bit as i64);)*
+            $(
+                #[doc = concat!($doc, "\n\n```\nuse tvm_ffi::{tvm_ffi_sys::TVMFFIFieldFlagBitMask, FieldFlags};")]
+                #[doc = concat!("let flag = TVMFFIFieldFlagBitMask::", stringify!($bit), ";")]
+                #[doc = concat!("assert_eq!(FieldFlags::", stringify!($name), ".bits(), flag as i64);\n```")]
+                pub const $name: Self = Self(TVMFFIFieldFlagBitMask::$bit as i64);
+            )*
             /// As an integer.
+            ///
+            /// ```
+            /// use tvm_ffi::FieldFlags;
+            /// assert_eq!((FieldFlags::WRITABLE | FieldFlags::NONE).bits(), 1);
+            /// ```
             pub const fn bits(self) -> i64 {
                 self.0
             }
@@ -419,6 +450,16 @@ impl<N: ObjectCore> ObjectDef<N> {
     /// # Safety
     /// `type_index` is that of `N`.
     pub unsafe fn registering(type_index: i32, kind: Option<SEqHashKind>) -> Result<Self> {
+        Self::registering_with(type_index, kind, None)
+    }
+
+    /// # Safety
+    /// `type_index` is that of `N`, and `creator` makes objects of `N`.
+    pub unsafe fn registering_with(
+        type_index: i32,
+        kind: Option<SEqHashKind>,
+        creator: Option<TVMFFIObjectCreator>,
+    ) -> Result<Self> {
         let Some(info) = TVMFFIGetTypeInfo(type_index).as_ref() else {
             crate::bail!(
                 INTERNAL_ERROR,
@@ -444,7 +485,7 @@ impl<N: ObjectCore> ObjectDef<N> {
             };
             let metadata = TVMFFITypeMetadata {
                 doc: TVMFFIByteArray::from_str(""),
-                creator: None,
+                creator,
                 total_size: size_of::<N>() as i32,
                 structural_eq_hash_kind: kind.map_or_else(inherited, |kind| kind as i32),
             };
@@ -538,6 +579,44 @@ impl<N: ObjectCore> ObjectDef<N> {
             return Ok(());
         }
         self.attribute("__ffi_type_final__", &Any::from(N::TYPE_FINAL))
+    }
+}
+
+/// Whether `N` has a [`Default`], and so a creator. For generated code.
+#[doc(hidden)]
+pub struct CreatorProbe<N>(PhantomData<N>);
+
+impl<N> CreatorProbe<N> {
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+/// Called as `(&probe).creator()`: the first implementation that fits is taken.
+#[doc(hidden)]
+pub trait CreatorOf {
+    fn creator(&self) -> Option<TVMFFIObjectCreator>;
+}
+impl<N: ObjectCore + Default> CreatorOf for CreatorProbe<N> {
+    fn creator(&self) -> Option<TVMFFIObjectCreator> {
+        Some(create::<N>)
+    }
+}
+impl<N> CreatorOf for &CreatorProbe<N> {
+    fn creator(&self) -> Option<TVMFFIObjectCreator> {
+        None
+    }
+}
+
+/// An object with the values of [`Default`], whose fields the caller sets.
+unsafe extern "C" fn create<N: ObjectCore + Default>(result: *mut TVMFFIObjectHandle) -> i32 {
+    match catch_unwind(|| ObjectArc::new(N::default())) {
+        Ok(made) => {
+            result.write(ObjectArc::into_raw(made) as *mut c_void);
+            0
+        }
+        Err(payload) => raise(&panic_to_error(payload)),
     }
 }
 

@@ -26,40 +26,110 @@ pub unsafe trait AnyCompatible: Sized {
     }
     /// Writes a view of `src` that borrows.
     ///
+    /// ```
+    /// use tvm_ffi::{AnyCompatible, TVMFFIAny, TypeIndex};
+    /// let mut data = TVMFFIAny::new();
+    /// // SAFETY: an integer borrows nothing.
+    /// unsafe { i64::copy_to_any_view(&7, &mut data) };
+    /// assert_eq!(data.type_index, TypeIndex::kTVMFFIInt as i32);
+    /// ```
+    ///
     /// # Safety
     /// The view must not outlive `src`.
     unsafe fn copy_to_any_view(src: &Self, data: &mut TVMFFIAny);
     /// Moves `src` into an owned value.
+    ///
+    /// ```
+    /// use tvm_ffi::{AnyCompatible, Shape, TVMFFIAny};
+    /// let mut data = TVMFFIAny::new();
+    /// // SAFETY: `data` owns nothing before, and what it owns then is taken out again.
+    /// let shape = unsafe {
+    ///     Shape::move_to_any(Shape::from([1i64]), &mut data);
+    ///     Shape::move_from_any_after_check(&mut data)
+    /// };
+    /// assert_eq!(shape.as_slice(), [1]);
+    /// ```
     ///
     /// # Safety
     /// `data` owns nothing before the call.
     unsafe fn move_to_any(src: Self, data: &mut TVMFFIAny);
     /// Whether the value is one of this type, without a conversion.
     ///
+    /// ```
+    /// use tvm_ffi::{AnyCompatible, TVMFFIAny};
+    /// let none = TVMFFIAny::new();
+    /// // SAFETY: None is a valid value.
+    /// unsafe {
+    ///     assert!(<()>::check_any_strict(&none));
+    ///     assert!(!i64::check_any_strict(&none));
+    /// }
+    /// ```
+    ///
     /// # Safety
     /// `data` is a valid value.
     unsafe fn check_any_strict(data: &TVMFFIAny) -> bool;
     /// Copies out of a view that has passed the strict check.
+    ///
+    /// ```
+    /// use tvm_ffi::{AnyCompatible, TVMFFIAny};
+    /// let mut data = TVMFFIAny::new();
+    /// // SAFETY: the view is of an i64.
+    /// unsafe {
+    ///     i64::copy_to_any_view(&7, &mut data);
+    ///     assert_eq!(i64::copy_from_any_view_after_check(&data), 7);
+    /// }
+    /// ```
     ///
     /// # Safety
     /// [`AnyCompatible::check_any_strict`] is true for `data`.
     unsafe fn copy_from_any_view_after_check(data: &TVMFFIAny) -> Self;
     /// Moves out of an owned value that has passed the strict check.
     ///
+    /// ```
+    /// use tvm_ffi::{AnyCompatible, TVMFFIAny};
+    /// let mut data = TVMFFIAny::new();
+    /// // SAFETY: `data` owns an f64.
+    /// unsafe {
+    ///     f64::move_to_any(2.5, &mut data);
+    ///     assert_eq!(f64::move_from_any_after_check(&mut data), 2.5);
+    /// }
+    /// ```
+    ///
     /// # Safety
     /// [`AnyCompatible::check_any_strict`] is true for `data`, which owns its value.
     unsafe fn move_from_any_after_check(data: &mut TVMFFIAny) -> Self;
     /// Converts what a view shows.
+    ///
+    /// ```
+    /// use tvm_ffi::{AnyCompatible, TVMFFIAny};
+    /// let mut data = TVMFFIAny::new();
+    /// // SAFETY: the view is valid.
+    /// unsafe {
+    ///     i64::copy_to_any_view(&7, &mut data);
+    ///     assert_eq!(f64::try_cast_from_any_view(&data), Ok(7.0));
+    ///     assert!(tvm_ffi::Shape::try_cast_from_any_view(&data).is_err());
+    /// }
+    /// ```
     ///
     /// # Safety
     /// `data` is a valid value.
     #[allow(clippy::result_unit_err)]
     unsafe fn try_cast_from_any_view(data: &TVMFFIAny) -> Result<Self, ()>;
     /// What messages call a value that did not convert.
+    ///
+    /// ```
+    /// use tvm_ffi::{AnyCompatible, TVMFFIAny};
+    /// assert_eq!(i64::get_mismatch_type_info(&TVMFFIAny::new()), "None");
+    /// ```
     fn get_mismatch_type_info(data: &TVMFFIAny) -> std::string::String {
         type_key_of(data.type_index)
     }
     /// What messages and schemas call this type.
+    ///
+    /// ```
+    /// use tvm_ffi::{AnyCompatible, Array, String};
+    /// assert_eq!(Array::<String>::type_str(), "Array<ffi.String>");
+    /// ```
     fn type_str() -> std::string::String;
     /// An owned value of a borrowed one.
     ///

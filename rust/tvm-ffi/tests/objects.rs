@@ -313,3 +313,51 @@ fn match_by_type() {
     assert_eq!(name(&Any::from(Shape::new())), "a shape");
     assert_eq!(name(&Any::from(4)), "other");
 }
+
+mod made_by_name {
+    use tvm_ffi::{def_object_ref, object::ObjectRef, rs_class, Array, Object, String};
+
+    #[rs_class("test.objects.Plain")]
+    #[derive(Default)]
+    pub struct PlainObj {
+        base: Object,
+        pub name: String,
+    }
+    def_object_ref!(#[derive(Default)] pub Plain, ObjectRef, PlainObj);
+
+    #[rs_class("test.objects.Whole")]
+    #[derive(Default)]
+    pub struct WholeObj {
+        base: PlainObj,
+        pub part: Plain,
+        pub numbers: Array<i64>,
+    }
+    def_object_ref!(pub Whole, Plain, WholeObj);
+}
+
+#[test]
+fn a_class_with_a_default_can_be_made_by_its_fields() {
+    use made_by_name::{Plain, Whole, WholeObj};
+    let index = WholeObj::type_index();
+    let creator = unsafe { (*(*TVMFFIGetTypeInfo(index)).metadata).creator };
+    assert!(creator.is_some());
+    let make = Function::get_global("ffi.MakeObjectFromPackedArgs").unwrap();
+    let key = String::from("test.objects.Whole");
+    let name = (String::from("name"), String::from("it"));
+    let numbers = (String::from("numbers"), Array::new(vec![1i64, 2]));
+    let part = (String::from("part"), Plain::default());
+    let made = make.call_tuple((&key, &name.0, &name.1, &numbers.0, &numbers.1, &part.0, &part.1));
+    let made: Whole = made.unwrap().try_into().unwrap();
+    assert_eq!((made.name.as_str(), made.numbers.len()), ("it", 2));
+    assert!(made.part.same_as(&part.1));
+    let missing = make.call_tuple((&key, &name.0, &name.1)).err().unwrap();
+    assert!(missing.message().contains("`part` not set"), "{}", missing.message());
+    let wrong = make.call_tuple((&key, &name.0, &1i64, &numbers.0, &numbers.1, &part.0, &part.1));
+    assert!(wrong.err().unwrap().message().contains("ffi.String"));
+}
+
+#[test]
+fn a_class_without_a_default_has_no_creator() {
+    let metadata = unsafe { (*TVMFFIGetTypeInfo(BaseObj::type_index())).metadata };
+    assert!(unsafe { (*metadata).creator.is_none() });
+}

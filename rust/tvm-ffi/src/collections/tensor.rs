@@ -58,13 +58,64 @@ pub struct Tensor {
 /// `alloc_data` gives room for the prototype, aligned to at least `MIN_ALIGN`.
 pub unsafe trait NDAllocator: 'static {
     /// Alignment of the data.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert_eq!(CPUNDAlloc::MIN_ALIGN, 64);
+    /// ```
     const MIN_ALIGN: usize;
     /// Makes room for a tensor like the prototype.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// static MADE: AtomicUsize = AtomicUsize::new(0);
+    /// struct Counted(CPUNDAlloc);
+    /// // SAFETY: the data are those of `CPUNDAlloc`.
+    /// unsafe impl NDAllocator for Counted {
+    ///     const MIN_ALIGN: usize = CPUNDAlloc::MIN_ALIGN;
+    ///     unsafe fn alloc_data(&mut self, prototype: &tvm_ffi_sys::DLTensor) -> *mut std::ffi::c_void {
+    ///         MADE.fetch_add(1, Ordering::Relaxed);
+    ///         self.0.alloc_data(prototype)
+    ///     }
+    ///     unsafe fn free_data(&mut self, tensor: &tvm_ffi_sys::DLTensor) {
+    ///         MADE.fetch_sub(1, Ordering::Relaxed);
+    ///         self.0.free_data(tensor)
+    ///     }
+    /// }
+    /// let dtype = DLDataType::try_from_str("float32").unwrap();
+    /// let cpu = DLDevice::new(DLDeviceType::kDLCPU, 0);
+    /// let tensor = Tensor::from_nd_alloc(Counted(CPUNDAlloc {}), &[2, 2], dtype, cpu);
+    /// assert_eq!((tensor.numel(), MADE.load(Ordering::Relaxed)), (4, 1));
+    /// ```
     ///
     /// # Safety
     /// The prototype has a valid shape.
     unsafe fn alloc_data(&mut self, prototype: &DLTensor) -> *mut c_void;
     /// Frees the data of a tensor.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// static MADE: AtomicUsize = AtomicUsize::new(0);
+    /// struct Counted(CPUNDAlloc);
+    /// // SAFETY: the data are those of `CPUNDAlloc`.
+    /// unsafe impl NDAllocator for Counted {
+    ///     const MIN_ALIGN: usize = CPUNDAlloc::MIN_ALIGN;
+    ///     unsafe fn alloc_data(&mut self, prototype: &tvm_ffi_sys::DLTensor) -> *mut std::ffi::c_void {
+    ///         MADE.fetch_add(1, Ordering::Relaxed);
+    ///         self.0.alloc_data(prototype)
+    ///     }
+    ///     unsafe fn free_data(&mut self, tensor: &tvm_ffi_sys::DLTensor) {
+    ///         MADE.fetch_sub(1, Ordering::Relaxed);
+    ///         self.0.free_data(tensor)
+    ///     }
+    /// }
+    /// let dtype = DLDataType::try_from_str("float32").unwrap();
+    /// let cpu = DLDevice::new(DLDeviceType::kDLCPU, 0);
+    /// drop(Tensor::from_nd_alloc(Counted(CPUNDAlloc {}), &[2, 2], dtype, cpu));
+    /// assert_eq!(MADE.load(Ordering::Relaxed), 0);
+    /// ```
     ///
     /// # Safety
     /// The data came from this allocator, and is freed once.
@@ -83,8 +134,22 @@ pub unsafe trait NDAllocator: 'static {
 /// ```
 pub trait DLTensorExt {
     /// Number of elements.
+    ///
+    /// ```
+    /// use tvm_ffi::{collections::tensor::DLTensorExt, Tensor, TensorView};
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// // SAFETY: the tensor is alive.
+    /// assert_eq!(unsafe { &*TensorView::from(&tensor).as_raw() }.numel(), 3);
+    /// ```
     fn numel(&self) -> usize;
     /// Bytes of one element.
+    ///
+    /// ```
+    /// use tvm_ffi::{collections::tensor::DLTensorExt, Tensor, TensorView};
+    /// let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[1, 3]).unwrap();
+    /// // SAFETY: the tensor is alive.
+    /// assert_eq!(unsafe { &*TensorView::from(&tensor).as_raw() }.item_size(), 4);
+    /// ```
     fn item_size(&self) -> usize;
 }
 

@@ -96,6 +96,21 @@ pub struct MutateValue<'a, T = Any> {
 
 impl<'a> MutateValue<'a> {
     /// A value that is only borrowed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_array(&mut self, value: MutateValue<'_, Array<i64>>, mutator: &mut Mutator) -> Result<Any> {
+    ///         // Without the permission to change the array.
+    ///         let borrowed = MutateValue::borrowed(value.as_value());
+    ///         assert_eq!(borrowed.inplace_mode(), InplaceMode::Disallow);
+    ///         mutator.default_maybe_inplace_mutate(self, borrowed)
+    ///     }
+    /// }
+    /// structural_mutate(Array::new(vec![1i64]), Double).unwrap();
+    /// ```
     pub fn borrowed(value: &'a StructuralView) -> Self {
         Self::from_raw(*AnyView::from(value).raw(), InplaceMode::Disallow)
     }
@@ -106,15 +121,48 @@ impl<'a, T> MutateValue<'a, T> {
         Self { data, mode, _phantom: PhantomData }
     }
     /// Whether the value may be changed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let root = Array::new(vec![1i64]);
+    /// let look = |value: MutateValue<'_, Array<i64>>, _: &mut MutateContext<'_>| {
+    ///     // `root` below is a second reference.
+    ///     assert_eq!(value.inplace_mode(), InplaceMode::Disallow);
+    ///     Unchanged
+    /// };
+    /// structural_mutate(root.clone(), look).unwrap();
+    /// assert_eq!(root.len(), 1);
+    /// ```
     pub fn inplace_mode(&self) -> InplaceMode {
         self.mode
     }
     /// The value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let look = |value: MutateValue<'_>, _: &mut MutateContext<'_>| {
+    ///     assert_eq!(value.as_value().cast::<i64>(), Some(1));
+    ///     Unchanged
+    /// };
+    /// structural_mutate(1i64, look).unwrap();
+    /// ```
     pub fn as_value(&self) -> &StructuralView {
         // SAFETY: the value outlives self.
         unsafe { StructuralView::from_raw(&self.data) }
     }
     /// The same value with a type, if it is of that type.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let array = |value: MutateValue<'_>, ctx: &mut MutateContext<'_>| -> Result<Any> {
+    ///     match value.try_cast::<Array<i64>>() {
+    ///         Ok(array) => ctx.default_maybe_inplace_mutate(array),
+    ///         Err(value) => Ok(Any::from(value.as_value().cast::<i64>().unwrap_or(0) + 1)),
+    ///     }
+    /// };
+    /// let result = structural_mutate(Array::new(vec![1i64]), array).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(0).unwrap(), 2);
+    /// ```
     pub fn try_cast<U: ContainerElement>(self) -> Result<MutateValue<'a, U>, Self> {
         // SAFETY: the value is alive.
         match unsafe { U::element_strict(&self.data) } {
@@ -123,6 +171,15 @@ impl<'a, T> MutateValue<'a, T> {
         }
     }
     /// The same value without a type.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let look = |value: MutateValue<'_, i64>, _: &mut MutateContext<'_>| {
+    ///     let value: MutateValue<'_> = value.into_untyped();
+    ///     value.as_value().to_owned()
+    /// };
+    /// assert_eq!(structural_mutate(3i64, look).unwrap().try_as::<i64>(), Some(3));
+    /// ```
     pub fn into_untyped(self) -> MutateValue<'a> {
         MutateValue::from_raw(self.data, self.mode)
     }
@@ -136,6 +193,31 @@ impl<T> Deref for MutateValue<'_, T> {
 }
 
 /// A value that may be changed in place.
+///
+/// ```
+/// use tvm_ffi::*;
+/// struct Double;
+/// impl StructuralMutator for Double {
+///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+///         match value.cast::<i64>() {
+///             Some(x) => Ok(Any::from(2 * x)),
+///             None => self.default_mutate(value, kind),
+///         }
+///     }
+///     fn dispatch_maybe_inplace_mutate(
+///         &mut self,
+///         value: InplaceValue<'_>,
+///         kind: DefRegionKind,
+///     ) -> Result<Any> {
+///         match value.cast::<i64>() {
+///             Some(x) => Ok(Any::from(2 * x)),
+///             None => self.default_maybe_inplace_mutate(value, kind),
+///         }
+///     }
+/// }
+/// let result = structural_mutate(Array::new(vec![1i64, 2]), &mut Double).unwrap();
+/// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+/// ```
 pub struct InplaceValue<'a> {
     data: TVMFFIAny,
     _phantom: PhantomData<(&'a (), *mut ())>,
@@ -143,11 +225,64 @@ pub struct InplaceValue<'a> {
 
 impl InplaceValue<'_> {
     /// The value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_mutate(value, kind),
+    ///         }
+    ///     }
+    ///     fn dispatch_maybe_inplace_mutate(
+    ///         &mut self,
+    ///         value: InplaceValue<'_>,
+    ///         kind: DefRegionKind,
+    ///     ) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_mutate(value.as_value(), kind),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), &mut Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn as_value(&self) -> &StructuralView {
         // SAFETY: the value outlives self.
         unsafe { StructuralView::from_raw(&self.data) }
     }
     /// An owned copy.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_mutate(value, kind),
+    ///         }
+    ///     }
+    ///     fn dispatch_maybe_inplace_mutate(
+    ///         &mut self,
+    ///         value: InplaceValue<'_>,
+    ///         kind: DefRegionKind,
+    ///     ) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => {
+    ///                 let items: Array<i64> = value.to_owned().try_into()?;
+    ///                 Ok(Any::from(items.iter().map(|x| 2 * x).collect::<Array<i64>>()))
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), &mut Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     #[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
     pub fn to_owned(&self) -> Any {
         self.as_value().to_owned()
@@ -162,6 +297,22 @@ impl Deref for InplaceValue<'_> {
 }
 
 /// What variables become.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let mut remap = StructuralVarRemap::default();
+/// let learn = |value: &StructuralView| {
+///     remap.set(value, &Any::from(7i64)).unwrap();
+///     WalkResult::Advance
+/// };
+/// let variable = Shape::from([1i64]);
+/// structural_walk(&variable, learn, WalkOrder::PreOrder).unwrap();
+/// let ask = |value: &StructuralView| {
+///     assert_eq!(remap.get(value).unwrap().unwrap().try_as::<i64>(), Some(7));
+///     WalkResult::Advance
+/// };
+/// structural_walk(&variable, ask, WalkOrder::PreOrder).unwrap();
+/// ```
 #[derive(Default)]
 pub struct StructuralVarRemap {
     table: HashMap<ObjectIdentity, Any>,
@@ -177,15 +328,48 @@ impl StructuralVarRemap {
         }
     }
     /// What a variable becomes.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let remap = StructuralVarRemap::default();
+    /// let ask = |value: &StructuralView| {
+    ///     assert!(remap.get(value).unwrap().is_none());
+    ///     WalkResult::Advance
+    /// };
+    /// structural_walk(&Shape::from([1i64]), ask, WalkOrder::PreOrder).unwrap();
+    /// ```
     pub fn get(&self, var: &StructuralView) -> Result<Option<Any>> {
         Ok(self.table.get(&Self::key(var)?).cloned())
     }
     /// Says what a variable becomes.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let mut remap = StructuralVarRemap::default();
+    /// let learn = |value: &StructuralView| {
+    ///     remap.set(value, &Any::from(7i64)).unwrap();
+    ///     assert_eq!(remap.get(value).unwrap().unwrap().try_as::<i64>(), Some(7));
+    ///     WalkResult::Advance
+    /// };
+    /// structural_walk(&Shape::from([1i64]), learn, WalkOrder::PreOrder).unwrap();
+    /// ```
     pub fn set(&mut self, var: &StructuralView, mutated_value: &Any) -> Result<()> {
         self.table.insert(Self::key(var)?, mutated_value.clone());
         Ok(())
     }
     /// Forgets everything.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let mut remap = StructuralVarRemap::default();
+    /// let learn = |value: &StructuralView| {
+    ///     remap.set(value, &Any::from(7i64)).unwrap();
+    ///     remap.clear();
+    ///     assert!(remap.get(value).unwrap().is_none());
+    ///     WalkResult::Advance
+    /// };
+    /// structural_walk(&Shape::from([1i64]), learn, WalkOrder::PreOrder).unwrap();
+    /// ```
     pub fn clear(&mut self) {
         self.table.clear()
     }
@@ -631,9 +815,49 @@ pub trait StructuralMutator: Sized {
     const RECORDS_VALUES: bool = false;
 
     /// Mutates a borrowed value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_mutate(value, kind),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), &mut Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any>;
 
     /// Mutates a value that may be changed in place.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_mutate(value, kind),
+    ///         }
+    ///     }
+    ///     fn dispatch_maybe_inplace_mutate(
+    ///         &mut self,
+    ///         value: InplaceValue<'_>,
+    ///         kind: DefRegionKind,
+    ///     ) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_maybe_inplace_mutate(value, kind),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), &mut Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     fn dispatch_maybe_inplace_mutate(
         &mut self,
         value: InplaceValue<'_>,
@@ -648,6 +872,21 @@ pub trait StructuralMutator: Sized {
     }
 
     /// Mutates another value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.mutate(&20i64, kind),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, &mut Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     fn mutate<T>(&mut self, value: &T, kind: DefRegionKind) -> Result<Any>
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -658,11 +897,41 @@ pub trait StructuralMutator: Sized {
     }
 
     /// Mutates an owned value, in place where nobody else refers to it.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.maybe_inplace_mutate(20i64, kind),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, &mut Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     fn maybe_inplace_mutate<T: Into<Any>>(&mut self, value: T, kind: DefRegionKind) -> Result<Any> {
         self.maybe_inplace_mutate_with_mode(value, kind, InplaceMode::Allow)
     }
 
     /// Mutates an owned value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.maybe_inplace_mutate_with_mode(20i64, kind, InplaceMode::Disallow),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, &mut Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     fn maybe_inplace_mutate_with_mode<T: Into<Any>>(
         &mut self,
         value: T,
@@ -676,6 +945,21 @@ pub trait StructuralMutator: Sized {
     }
 
     /// Mutates the parts of a copy of a value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_mutate(value, kind),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), &mut Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     fn default_mutate<T>(&mut self, value: &T, kind: DefRegionKind) -> Result<Any>
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -686,6 +970,31 @@ pub trait StructuralMutator: Sized {
     }
 
     /// Mutates the parts of a value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_mutate(value, kind),
+    ///         }
+    ///     }
+    ///     fn dispatch_maybe_inplace_mutate(
+    ///         &mut self,
+    ///         value: InplaceValue<'_>,
+    ///         kind: DefRegionKind,
+    ///     ) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_maybe_inplace_mutate(value, kind),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), &mut Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     fn default_maybe_inplace_mutate(
         &mut self,
         value: InplaceValue<'_>,
@@ -695,6 +1004,33 @@ pub trait StructuralMutator: Sized {
     }
 
     /// Mutates the parts of a value or of a copy.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_mutate(value, kind),
+    ///         }
+    ///     }
+    ///     fn dispatch_maybe_inplace_mutate(
+    ///         &mut self,
+    ///         value: InplaceValue<'_>,
+    ///         kind: DefRegionKind,
+    ///     ) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => {
+    ///                 self.default_maybe_inplace_mutate_with_mode(value, kind, InplaceMode::Disallow)
+    ///             },
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), &mut Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     fn default_maybe_inplace_mutate_with_mode(
         &mut self,
         value: InplaceValue<'_>,
@@ -705,6 +1041,21 @@ pub trait StructuralMutator: Sized {
     }
 
     /// [`StructuralMutator::mutate`] that says whether anything changed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.mutate_result(&20i64, kind).map(Any::from),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, &mut Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     fn mutate_result<T>(&mut self, value: &T, kind: DefRegionKind) -> Result<UnchangedOr<Any>>
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -715,6 +1066,21 @@ pub trait StructuralMutator: Sized {
     }
 
     /// [`StructuralMutator::default_mutate`] that says whether anything changed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_mutate_result(value, kind).map(Any::from),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), &mut Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     fn default_mutate_result<T>(
         &mut self,
         value: &T,
@@ -728,6 +1094,31 @@ pub trait StructuralMutator: Sized {
     }
 
     /// [`StructuralMutator::default_maybe_inplace_mutate`] that says whether there is another object.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_mutate(value, kind),
+    ///         }
+    ///     }
+    ///     fn dispatch_maybe_inplace_mutate(
+    ///         &mut self,
+    ///         value: InplaceValue<'_>,
+    ///         kind: DefRegionKind,
+    ///     ) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_maybe_inplace_mutate_result(value, kind).map(Any::from),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), &mut Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     fn default_maybe_inplace_mutate_result(
         &mut self,
         value: InplaceValue<'_>,
@@ -737,6 +1128,33 @@ pub trait StructuralMutator: Sized {
     }
 
     /// The same with a mode.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl StructuralMutator for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, kind: DefRegionKind) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self.default_mutate(value, kind),
+    ///         }
+    ///     }
+    ///     fn dispatch_maybe_inplace_mutate(
+    ///         &mut self,
+    ///         value: InplaceValue<'_>,
+    ///         kind: DefRegionKind,
+    ///     ) -> Result<Any> {
+    ///         match value.cast::<i64>() {
+    ///             Some(x) => Ok(Any::from(2 * x)),
+    ///             None => self
+    ///                 .default_maybe_inplace_mutate_with_mode_result(value, kind, InplaceMode::Allow)
+    ///                 .map(Any::from),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), &mut Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     fn default_maybe_inplace_mutate_with_mode_result(
         &mut self,
         value: InplaceValue<'_>,
@@ -747,6 +1165,18 @@ pub trait StructuralMutator: Sized {
     }
 
     /// What a variable becomes, in this run.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Ask;
+    /// impl StructuralMutator for Ask {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, _: DefRegionKind) -> Result<Any> {
+    ///         assert!(self.var_remap_get(value)?.is_none());
+    ///         Ok(value.to_owned())
+    ///     }
+    /// }
+    /// structural_mutate(Shape::from([1i64]), &mut Ask).unwrap();
+    /// ```
     fn var_remap_get(&mut self, var: &StructuralView) -> Result<Option<Any>> {
         let object = remap_object(self)?;
         let known = object.remap.borrow().get(var);
@@ -754,6 +1184,19 @@ pub trait StructuralMutator: Sized {
     }
 
     /// Says what a variable becomes, in this run.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Learn;
+    /// impl StructuralMutator for Learn {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, _: DefRegionKind) -> Result<Any> {
+    ///         self.var_remap_set(value, &Any::from(7i64))?;
+    ///         Ok(self.var_remap_get(value)?.unwrap())
+    ///     }
+    /// }
+    /// let result = structural_mutate(Shape::from([1i64]), &mut Learn).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(7));
+    /// ```
     fn var_remap_set(&mut self, var: &StructuralView, mutated_value: &Any) -> Result<()> {
         let object = remap_object(self)?;
         let result = object.remap.borrow_mut().set(var, mutated_value);
@@ -834,6 +1277,20 @@ where
 /// ```
 pub trait MapDispatch: Sized {
     /// Calls the handler of a value, if there is one.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Negate;
+    /// // What `#[dispatch(map)]` writes.
+    /// impl MapDispatch for Negate {
+    ///     fn dispatch_map(&mut self, value: &StructuralView, _: DefRegionKind) -> Option<Result<Any>> {
+    ///         value.cast::<i64>().map(|x| Ok(Any::from(-x)))
+    ///     }
+    /// }
+    /// let mut mapper = MapWithContextPolicy::new(Negate, DefaultMutContextPolicy);
+    /// let result = structural_map(1i64, &mut mapper, WalkOrder::PostOrder).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(-1));
+    /// ```
     fn dispatch_map(
         &mut self,
         value: &StructuralView,
@@ -858,6 +1315,15 @@ pub trait IntoMapper<Marker> {
     /// What runs the map.
     type Mapper: NativeMap;
     /// Makes it.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let mapper = (|x: i64| x + 1).into_mapper();
+    /// # let _ = mapper;
+    /// // `structural_map` calls it.
+    /// let result = structural_map(1i64, |x: i64| x + 1, WalkOrder::PreOrder).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(2));
+    /// ```
     fn into_mapper(self) -> Self::Mapper;
 }
 
@@ -946,6 +1412,14 @@ impl<M: MapDispatch, P: MutContextPolicy<M>> StructuralMutator for MapEngine<'_,
 }
 
 /// One handler of a map, or a tuple of them: the first that fits is called.
+///
+/// ```
+/// use tvm_ffi::*;
+/// fn run<M>(root: i64, link: impl MapChainLink<M>) -> Result<Any> {
+///     structural_map(root, link, WalkOrder::PreOrder)
+/// }
+/// assert_eq!(run(4, (|x: bool| !x, |x: i64| 2 * x)).unwrap().try_as::<i64>(), Some(8));
+/// ```
 pub trait MapChainLink<Marker> {
     #[doc(hidden)]
     fn try_map(&mut self, value: &StructuralView, kind: DefRegionKind) -> Option<Result<Any>>;
@@ -1061,18 +1535,80 @@ pub struct MapWithContextPolicy<Mapper: MapDispatch, Policy> {
 }
 impl<M: MapDispatch, P: MutContextPolicy<M>> MapWithContextPolicy<M, P> {
     /// A map with a policy.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Negate(usize);
+    /// #[dispatch(map)]
+    /// impl Negate {
+    ///     fn map_int(&mut self, x: i64) -> i64 {
+    ///         self.0 += 1;
+    ///         -x
+    ///     }
+    /// }
+    /// let mapper = MapWithContextPolicy::new(Negate(0), DefaultMutContextPolicy);
+    /// let result = structural_map(1i64, mapper, WalkOrder::PreOrder).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(-1));
+    /// ```
     pub fn new(mapper: M, policy: P) -> Self {
         Self { mapper, policy }
     }
     /// The mapper.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Negate(usize);
+    /// #[dispatch(map)]
+    /// impl Negate {
+    ///     fn map_int(&mut self, x: i64) -> i64 {
+    ///         self.0 += 1;
+    ///         -x
+    ///     }
+    /// }
+    /// let mut mapper = MapWithContextPolicy::new(Negate(0), DefaultMutContextPolicy);
+    /// structural_map(Array::new(vec![1i64, 2]), &mut mapper, WalkOrder::PreOrder).unwrap();
+    /// assert_eq!(mapper.state().0, 2);
+    /// ```
     pub fn state(&self) -> &M {
         &self.mapper
     }
     /// The mapper.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Negate(usize);
+    /// #[dispatch(map)]
+    /// impl Negate {
+    ///     fn map_int(&mut self, x: i64) -> i64 {
+    ///         self.0 += 1;
+    ///         -x
+    ///     }
+    /// }
+    /// let mut mapper = MapWithContextPolicy::new(Negate(0), DefaultMutContextPolicy);
+    /// mapper.state_mut().0 = 10;
+    /// structural_map(1i64, &mut mapper, WalkOrder::PreOrder).unwrap();
+    /// assert_eq!(mapper.state().0, 11);
+    /// ```
     pub fn state_mut(&mut self) -> &mut M {
         &mut self.mapper
     }
     /// The mapper.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Negate(usize);
+    /// #[dispatch(map)]
+    /// impl Negate {
+    ///     fn map_int(&mut self, x: i64) -> i64 {
+    ///         self.0 += 1;
+    ///         -x
+    ///     }
+    /// }
+    /// let mut mapper = MapWithContextPolicy::new(Negate(0), DefaultMutContextPolicy);
+    /// structural_map(1i64, &mut mapper, WalkOrder::PreOrder).unwrap();
+    /// let Negate(count) = mapper.into_state();
+    /// assert_eq!(count, 1);
+    /// ```
     pub fn into_state(self) -> M {
         self.mapper
     }
@@ -1200,22 +1736,66 @@ impl<'a, State> MutateContext<'a, State> {
     }
 
     /// The state of the mutation.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = |x: i64, ctx: &mut MutateContext<'_, i64>| x + ctx.state();
+    /// let result = structural_mutate(1i64, &mut MutateCallbacks::new(10i64, add)).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(11));
+    /// ```
     pub fn state(&self) -> &State {
         self.engine.state()
     }
     /// The state of the mutation.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let count = |_: i64, ctx: &mut MutateContext<'_, i64>| {
+    ///     *ctx.state_mut() += 1;
+    ///     *ctx.state()
+    /// };
+    /// let mut mutator = MutateCallbacks::new(0i64, count);
+    /// let result = structural_mutate(Array::new(vec![5i64, 5]), &mut mutator).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 2);
+    /// ```
     pub fn state_mut(&mut self) -> &mut State {
         self.engine.state_mut()
     }
     /// Whether the current value may be changed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let look = |_: MutateValue<'_, Array<i64>>, ctx: &mut MutateContext<'_>| {
+    ///     assert_eq!(ctx.inplace_mode(), InplaceMode::Allow);
+    ///     Unchanged
+    /// };
+    /// structural_mutate(Array::new(vec![1i64]), look).unwrap();
+    /// ```
     pub fn inplace_mode(&self) -> InplaceMode {
         self.mode
     }
     /// The region of the current value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let look = |_: i64, ctx: &mut MutateContext<'_>| {
+    ///     assert_eq!(ctx.def_region_kind(), DefRegionKind::None);
+    ///     Unchanged
+    /// };
+    /// structural_mutate(1i64, look).unwrap();
+    /// ```
     pub fn def_region_kind(&self) -> DefRegionKind {
         self.kind
     }
     /// Runs `f` in another region.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let look = |_: i64, ctx: &mut MutateContext<'_>| -> Result<i64> {
+    ///     ctx.with_def_region_kind(DefRegionKind::Simple, |ctx| Ok(ctx.def_region_kind() as i64))
+    /// };
+    /// assert_eq!(structural_mutate(1i64, look).unwrap().try_as::<i64>(), Some(2));
+    /// ```
     pub fn with_def_region_kind<T>(
         &mut self,
         kind: DefRegionKind,
@@ -1239,6 +1819,14 @@ impl<'a, State> MutateContext<'a, State> {
     }
 
     /// Mutates another value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let other = |_: bool, ctx: &mut MutateContext<'_>| ctx.mutate(&20i64);
+    /// let result = structural_mutate(true, (other, double)).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn mutate<T>(&mut self, value: &T) -> Result<Any>
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -1246,6 +1834,14 @@ impl<'a, State> MutateContext<'a, State> {
         self.mutate_with(value, self.kind)
     }
     /// Mutates another value in a region.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let other = |_: bool, ctx: &mut MutateContext<'_>| ctx.mutate_with(&20i64, DefRegionKind::Simple);
+    /// let result = structural_mutate(true, (other, double)).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn mutate_with<T>(&mut self, value: &T, kind: DefRegionKind) -> Result<Any>
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -1254,10 +1850,26 @@ impl<'a, State> MutateContext<'a, State> {
         Ok(resolve(self.engine.dispatch(view.raw(), kind, false)?, view.raw()))
     }
     /// Mutates an owned value, in place where nobody else refers to it.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let other = |_: bool, ctx: &mut MutateContext<'_>| ctx.maybe_inplace_mutate(20i64);
+    /// let result = structural_mutate(true, (other, double)).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn maybe_inplace_mutate<T: Into<Any>>(&mut self, value: T) -> Result<Any> {
         self.maybe_inplace_mutate_with(value, self.kind)
     }
     /// The same in a region.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let other = |_: bool, ctx: &mut MutateContext<'_>| ctx.maybe_inplace_mutate_with(20i64, DefRegionKind::Simple);
+    /// let result = structural_mutate(true, (other, double)).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn maybe_inplace_mutate_with<T: Into<Any>>(
         &mut self,
         value: T,
@@ -1266,6 +1878,16 @@ impl<'a, State> MutateContext<'a, State> {
         self.maybe_inplace_mutate_with_mode(value, kind, InplaceMode::Allow)
     }
     /// The same with a mode.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let other = |_: bool, ctx: &mut MutateContext<'_>| {
+    ///     ctx.maybe_inplace_mutate_with_mode(20i64, DefRegionKind::None, InplaceMode::Disallow)
+    /// };
+    /// let result = structural_mutate(true, (other, double)).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn maybe_inplace_mutate_with_mode<T: Into<Any>>(
         &mut self,
         value: T,
@@ -1277,6 +1899,16 @@ impl<'a, State> MutateContext<'a, State> {
         Ok(if result.type_index() == UNCHANGED { value } else { result })
     }
     /// Mutates the parts of a copy of a value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let array = |value: MutateValue<'_, Array<i64>>, ctx: &mut MutateContext<'_>| {
+    ///     ctx.default_mutate(value.as_value())
+    /// };
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), (double, array)).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_mutate<T>(&mut self, value: &T) -> Result<Any>
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -1285,6 +1917,14 @@ impl<'a, State> MutateContext<'a, State> {
         Ok(resolve(self.default_of(view.raw(), false)?, view.raw()))
     }
     /// [`MutateContext::mutate`] that says whether anything changed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let other = |_: bool, ctx: &mut MutateContext<'_>| ctx.mutate_result(&20i64);
+    /// let result = structural_mutate(true, (other, double)).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn mutate_result<T>(&mut self, value: &T) -> Result<UnchangedOr<Any>>
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -1292,6 +1932,14 @@ impl<'a, State> MutateContext<'a, State> {
         self.mutate_with_result(value, self.kind)
     }
     /// [`MutateContext::mutate_with`] that says whether anything changed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let other = |_: bool, ctx: &mut MutateContext<'_>| ctx.mutate_with_result(&20i64, DefRegionKind::None);
+    /// let result = structural_mutate(true, (other, double)).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn mutate_with_result<T>(
         &mut self,
         value: &T,
@@ -1303,6 +1951,16 @@ impl<'a, State> MutateContext<'a, State> {
         self.engine.dispatch(AnyView::from(value).raw(), kind, false).map(marked)
     }
     /// [`MutateContext::default_mutate`] that says whether anything changed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let array = |value: MutateValue<'_, Array<i64>>, ctx: &mut MutateContext<'_>| {
+    ///     ctx.default_mutate_result(value.as_value())
+    /// };
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), (double, array)).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_mutate_result<T>(&mut self, value: &T) -> Result<UnchangedOr<Any>>
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -1310,10 +1968,30 @@ impl<'a, State> MutateContext<'a, State> {
         self.default_of(AnyView::from(value).raw(), false).map(marked)
     }
     /// Mutates the parts of a value with its own permission.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let array = |value: MutateValue<'_, Array<i64>>, ctx: &mut MutateContext<'_>| {
+    ///     ctx.default_maybe_inplace_mutate(value)
+    /// };
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), (double, array)).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_maybe_inplace_mutate<T>(&mut self, value: MutateValue<'_, T>) -> Result<Any> {
         self.default_mutate_with_mode(value, InplaceMode::Allow)
     }
     /// The same, and says whether there is another object.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let array = |value: MutateValue<'_, Array<i64>>, ctx: &mut MutateContext<'_>| {
+    ///     ctx.default_maybe_inplace_mutate_result(value)
+    /// };
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), (double, array)).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_maybe_inplace_mutate_result<T>(
         &mut self,
         value: MutateValue<'_, T>,
@@ -1321,6 +1999,16 @@ impl<'a, State> MutateContext<'a, State> {
         self.default_mutate_with_mode_result(value, InplaceMode::Allow)
     }
     /// Mutates the parts of a value; no mode allows more than the value does.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let array = |value: MutateValue<'_, Array<i64>>, ctx: &mut MutateContext<'_>| {
+    ///     ctx.default_mutate_with_mode(value, InplaceMode::Disallow)
+    /// };
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), (double, array)).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_mutate_with_mode<T>(
         &mut self,
         value: MutateValue<'_, T>,
@@ -1331,6 +2019,16 @@ impl<'a, State> MutateContext<'a, State> {
         Ok(resolve(self.default_of(&data, allow)?, &data))
     }
     /// The same, and says whether there is another object.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let array = |value: MutateValue<'_, Array<i64>>, ctx: &mut MutateContext<'_>| {
+    ///     ctx.default_mutate_with_mode_result(value, InplaceMode::Disallow)
+    /// };
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), (double, array)).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_mutate_with_mode_result<T>(
         &mut self,
         value: MutateValue<'_, T>,
@@ -1340,10 +2038,29 @@ impl<'a, State> MutateContext<'a, State> {
         self.default_of(&value.data, allow).map(marked)
     }
     /// What a variable becomes.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let ask = |value: MutateValue<'_, Shape>, ctx: &mut MutateContext<'_>| -> Result<Unchanged> {
+    ///     assert!(ctx.var_remap_get(value.as_value())?.is_none());
+    ///     Ok(Unchanged)
+    /// };
+    /// structural_mutate(Shape::from([1i64]), ask).unwrap();
+    /// ```
     pub fn var_remap_get(&mut self, var: &StructuralView) -> Result<Option<Any>> {
         self.engine.remap_get(var)
     }
     /// Says what a variable becomes.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let learn = |value: MutateValue<'_, Shape>, ctx: &mut MutateContext<'_>| -> Result<Any> {
+    ///     ctx.var_remap_set(value.as_value(), &Any::from(7i64))?;
+    ///     Ok(ctx.var_remap_get(value.as_value())?.unwrap())
+    /// };
+    /// let result = structural_mutate(Shape::from([1i64]), learn).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(7));
+    /// ```
     pub fn var_remap_set(&mut self, var: &StructuralView, value: &Any) -> Result<()> {
         self.engine.remap_set(var, value)
     }
@@ -1371,6 +2088,24 @@ impl<'a, State> MutateContext<'a, State> {
 /// ```
 pub trait MutContextPolicy<State> {
     /// Mutates the parts of a value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Stay;
+    /// impl MutContextPolicy<()> for Stay {
+    ///     fn default_mutate(
+    ///         &self,
+    ///         _: MutateValue<'_>,
+    ///         _: &mut MutateContext<'_>,
+    ///     ) -> Result<UnchangedOr<Any>> {
+    ///         Ok(UnchangedOr::unchanged())
+    ///     }
+    /// }
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let mut mutator = MutateCallbacks::new((), double).with_policy(Stay);
+    /// let result = structural_mutate(Array::new(vec![1i64]), &mut mutator).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(0).unwrap(), 1);
+    /// ```
     fn default_mutate(
         &self,
         value: MutateValue<'_>,
@@ -1379,6 +2114,14 @@ pub trait MutContextPolicy<State> {
 }
 
 /// The built-in descent.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+/// let mut mutator = MutateCallbacks::new((), double).with_policy(DefaultMutContextPolicy);
+/// let result = structural_mutate(Array::new(vec![1i64]), &mut mutator).unwrap();
+/// assert_eq!(Array::<i64>::try_from(result).unwrap().get(0).unwrap(), 2);
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DefaultMutContextPolicy;
 impl<State> MutContextPolicy<State> for DefaultMutContextPolicy {
@@ -1408,6 +2151,16 @@ where
 }
 
 /// One callback of a mutation, or a tuple of them: the first that fits is called.
+///
+/// ```
+/// use tvm_ffi::*;
+/// fn run<M>(root: i64, link: impl MutateChainLink<(), M>) -> Result<Any> {
+///     structural_mutate(root, &mut MutateCallbacks::new((), link))
+/// }
+/// let negate = |x: bool, _: &mut MutateContext<'_>| !x;
+/// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+/// assert_eq!(run(4, (negate, double)).unwrap().try_as::<i64>(), Some(8));
+/// ```
 pub trait MutateChainLink<State, Marker> {
     /// The result, or the value for the next link.
     #[doc(hidden)]
@@ -1539,6 +2292,13 @@ pub struct MutateCallbacks<State, Link, Marker, Policy = DefaultMutContextPolicy
 
 impl<State, Link: MutateChainLink<State, Marker>, Marker> MutateCallbacks<State, Link, Marker> {
     /// A mutator with a state.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = |x: i64, ctx: &mut MutateContext<'_, i64>| x + ctx.state();
+    /// let mut mutator = MutateCallbacks::new(10i64, add);
+    /// assert_eq!(structural_mutate(1i64, &mut mutator).unwrap().try_as::<i64>(), Some(11));
+    /// ```
     pub fn new(state: State, callbacks: Link) -> Self {
         let policy = Rc::new(DefaultMutContextPolicy);
         Self { state, link: Rc::new(callbacks), policy, _phantom: PhantomData }
@@ -1547,6 +2307,14 @@ impl<State, Link: MutateChainLink<State, Marker>, Marker> MutateCallbacks<State,
 
 impl<State, Link, Marker, Policy> MutateCallbacks<State, Link, Marker, Policy> {
     /// The same callbacks with a policy.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let double = |x: i64, _: &mut MutateContext<'_>| 2 * x;
+    /// let mut mutator = MutateCallbacks::new((), double).with_policy(DefaultMutContextPolicy);
+    /// let result = structural_mutate(Array::new(vec![3i64]), &mut mutator).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(0).unwrap(), 6);
+    /// ```
     pub fn with_policy<P: MutContextPolicy<State>>(
         self,
         policy: P,
@@ -1555,14 +2323,40 @@ impl<State, Link, Marker, Policy> MutateCallbacks<State, Link, Marker, Policy> {
         MutateCallbacks { state, link, policy: Rc::new(policy), _phantom: PhantomData }
     }
     /// The state.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let keep = |x: i64, _: &mut MutateContext<'_, i64>| x;
+    /// let mutator = MutateCallbacks::new(10i64, keep);
+    /// assert_eq!(*mutator.state(), 10);
+    /// ```
     pub fn state(&self) -> &State {
         &self.state
     }
     /// The state.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = |x: i64, ctx: &mut MutateContext<'_, i64>| x + ctx.state();
+    /// let mut mutator = MutateCallbacks::new(10i64, add);
+    /// *mutator.state_mut() = 20;
+    /// assert_eq!(structural_mutate(1i64, &mut mutator).unwrap().try_as::<i64>(), Some(21));
+    /// ```
     pub fn state_mut(&mut self) -> &mut State {
         &mut self.state
     }
     /// The state.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let collect = |x: i64, ctx: &mut MutateContext<'_, Vec<i64>>| {
+    ///     ctx.state_mut().push(x);
+    ///     Unchanged
+    /// };
+    /// let mut mutator = MutateCallbacks::new(Vec::new(), collect);
+    /// structural_mutate(Array::new(vec![1i64, 2]), &mut mutator).unwrap();
+    /// assert_eq!(mutator.into_state(), [1, 2]);
+    /// ```
     pub fn into_state(self) -> State {
         self.state
     }
@@ -1631,12 +2425,47 @@ impl<L: MutateChainLink<(), M>, M> IntoMutator<ByMutateCallbacks<M>> for L {
 /// ```
 pub trait MutateDispatch: Sized {
     /// Calls the handler of a borrowed value, if there is one.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// // What `#[dispatch(mutate)]` writes.
+    /// impl MutateDispatch for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, _: &mut Mutator) -> Option<Result<Any>> {
+    ///         value.cast::<i64>().map(|x| Ok(Any::from(2 * x)))
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64]), Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(0).unwrap(), 2);
+    /// ```
     fn dispatch_mutate(
         &mut self,
         value: &StructuralView,
         mutator: &mut Mutator,
     ) -> Option<Result<Any>>;
     /// Calls the handler of a value with its permission.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// impl MutateDispatch for Double {
+    ///     fn dispatch_mutate(&mut self, value: &StructuralView, _: &mut Mutator) -> Option<Result<Any>> {
+    ///         value.cast::<i64>().map(|x| Ok(Any::from(2 * x)))
+    ///     }
+    ///     fn dispatch_mutate_value(
+    ///         &mut self,
+    ///         value: MutateValue<'_>,
+    ///         mutator: &mut Mutator,
+    ///     ) -> Option<Result<Any>> {
+    ///         match value.try_cast::<Array<i64>>() {
+    ///             Ok(array) => Some(mutator.default_maybe_inplace_mutate(self, array)),
+    ///             Err(other) => MutateDispatch::dispatch_mutate(self, other.as_value(), mutator),
+    ///         }
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64]), Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(0).unwrap(), 2);
+    /// ```
     fn dispatch_mutate_value(
         &mut self,
         value: MutateValue<'_>,
@@ -1711,14 +2540,64 @@ pub struct Mutator {
 
 impl Mutator {
     /// Whether the current value may be changed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_bool(&mut self, _value: bool, mutator: &mut Mutator) -> Result<Any> {
+    ///         assert_eq!(mutator.inplace_mode(), InplaceMode::Disallow);
+    ///         mutator.mutate(self, &20i64)
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn inplace_mode(&self) -> InplaceMode {
         self.mode
     }
     /// The region of the current value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_bool(&mut self, _value: bool, mutator: &mut Mutator) -> Result<Any> {
+    ///         assert_eq!(mutator.def_region_kind(), DefRegionKind::None);
+    ///         mutator.mutate(self, &20i64)
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn def_region_kind(&self) -> DefRegionKind {
         self.kind
     }
     /// Mutates another value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_bool(&mut self, _value: bool, mutator: &mut Mutator) -> Result<Any> {
+    ///         mutator.mutate(self, &20i64)
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn mutate<D: MutateDispatch, T>(&mut self, dispatch: &mut D, value: &T) -> Result<Any>
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -1726,6 +2605,22 @@ impl Mutator {
         StructuralMutator::mutate(dispatch, value, self.kind)
     }
     /// Mutates another value in a region.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_bool(&mut self, _value: bool, mutator: &mut Mutator) -> Result<Any> {
+    ///         mutator.mutate_with(self, &20i64, DefRegionKind::Simple)
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn mutate_with<D: MutateDispatch, T>(
         &mut self,
         dispatch: &mut D,
@@ -1738,6 +2633,22 @@ impl Mutator {
         StructuralMutator::mutate(dispatch, value, kind)
     }
     /// Mutates an owned value, in place where nobody else refers to it.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_bool(&mut self, _value: bool, mutator: &mut Mutator) -> Result<Any> {
+    ///         mutator.maybe_inplace_mutate(self, 20i64)
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn maybe_inplace_mutate<D: MutateDispatch, T: Into<Any>>(
         &mut self,
         dispatch: &mut D,
@@ -1746,6 +2657,22 @@ impl Mutator {
         StructuralMutator::maybe_inplace_mutate(dispatch, value, self.kind)
     }
     /// The same in a region.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_bool(&mut self, _value: bool, mutator: &mut Mutator) -> Result<Any> {
+    ///         mutator.maybe_inplace_mutate_with(self, 20i64, DefRegionKind::Simple)
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn maybe_inplace_mutate_with<D: MutateDispatch, T: Into<Any>>(
         &mut self,
         dispatch: &mut D,
@@ -1755,6 +2682,23 @@ impl Mutator {
         StructuralMutator::maybe_inplace_mutate(dispatch, value, kind)
     }
     /// The same with a mode.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_bool(&mut self, _value: bool, mutator: &mut Mutator) -> Result<Any> {
+    ///         let (kind, mode) = (DefRegionKind::None, InplaceMode::Disallow);
+    ///         mutator.maybe_inplace_mutate_with_mode(self, 20i64, kind, mode)
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn maybe_inplace_mutate_with_mode<D: MutateDispatch, T: Into<Any>>(
         &mut self,
         dispatch: &mut D,
@@ -1765,6 +2709,26 @@ impl Mutator {
         StructuralMutator::maybe_inplace_mutate_with_mode(dispatch, value, kind, mode)
     }
     /// Mutates the parts of a copy of a value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_array(
+    ///         &mut self,
+    ///         value: MutateValue<'_, Array<i64>>,
+    ///         mutator: &mut Mutator,
+    ///     ) -> Result<Any> {
+    ///         mutator.default_mutate(self, value.as_value())
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_mutate<D: MutateDispatch, T>(
         &mut self,
         dispatch: &mut D,
@@ -1776,6 +2740,22 @@ impl Mutator {
         StructuralMutator::default_mutate(dispatch, value, self.kind)
     }
     /// [`Mutator::mutate`] that says whether anything changed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_bool(&mut self, _value: bool, mutator: &mut Mutator) -> Result<UnchangedOr<Any>> {
+    ///         mutator.mutate_result(self, &20i64)
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn mutate_result<D: MutateDispatch, T>(
         &mut self,
         dispatch: &mut D,
@@ -1787,6 +2767,22 @@ impl Mutator {
         StructuralMutator::mutate_result(dispatch, value, self.kind)
     }
     /// [`Mutator::mutate_with`] that says whether anything changed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_bool(&mut self, _value: bool, mutator: &mut Mutator) -> Result<UnchangedOr<Any>> {
+    ///         mutator.mutate_with_result(self, &20i64, DefRegionKind::Simple)
+    ///     }
+    /// }
+    /// let result = structural_mutate(true, Double).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(40));
+    /// ```
     pub fn mutate_with_result<D: MutateDispatch, T>(
         &mut self,
         dispatch: &mut D,
@@ -1799,6 +2795,26 @@ impl Mutator {
         StructuralMutator::mutate_result(dispatch, value, kind)
     }
     /// [`Mutator::default_mutate`] that says whether anything changed.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_array(
+    ///         &mut self,
+    ///         value: MutateValue<'_, Array<i64>>,
+    ///         mutator: &mut Mutator,
+    ///     ) -> Result<UnchangedOr<Any>> {
+    ///         mutator.default_mutate_result(self, value.as_value())
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_mutate_result<D: MutateDispatch, T>(
         &mut self,
         dispatch: &mut D,
@@ -1810,6 +2826,26 @@ impl Mutator {
         StructuralMutator::default_mutate_result(dispatch, value, self.kind)
     }
     /// Mutates the parts of a value with its own permission.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_array(
+    ///         &mut self,
+    ///         value: MutateValue<'_, Array<i64>>,
+    ///         mutator: &mut Mutator,
+    ///     ) -> Result<Any> {
+    ///         mutator.default_maybe_inplace_mutate(self, value)
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_maybe_inplace_mutate<D: MutateDispatch, T>(
         &mut self,
         dispatch: &mut D,
@@ -1818,6 +2854,26 @@ impl Mutator {
         self.default_mutate_with_mode(dispatch, value, InplaceMode::Allow)
     }
     /// The same, and says whether there is another object.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_array(
+    ///         &mut self,
+    ///         value: MutateValue<'_, Array<i64>>,
+    ///         mutator: &mut Mutator,
+    ///     ) -> Result<UnchangedOr<Any>> {
+    ///         mutator.default_maybe_inplace_mutate_result(self, value)
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_maybe_inplace_mutate_result<D: MutateDispatch, T>(
         &mut self,
         dispatch: &mut D,
@@ -1826,6 +2882,26 @@ impl Mutator {
         self.default_mutate_with_mode_result(dispatch, value, InplaceMode::Allow)
     }
     /// Mutates the parts of a value; no mode allows more than the value does.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_array(
+    ///         &mut self,
+    ///         value: MutateValue<'_, Array<i64>>,
+    ///         mutator: &mut Mutator,
+    ///     ) -> Result<Any> {
+    ///         mutator.default_mutate_with_mode(self, value, InplaceMode::Disallow)
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_mutate_with_mode<D: MutateDispatch, T>(
         &mut self,
         dispatch: &mut D,
@@ -1836,6 +2912,26 @@ impl Mutator {
         Ok(resolve(default_value(dispatch, &value.data, self.kind, mode)?, &value.data))
     }
     /// The same, and says whether there is another object.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Double;
+    /// #[dispatch(mutate)]
+    /// impl Double {
+    ///     fn mutate_int(&mut self, x: i64) -> i64 {
+    ///         2 * x
+    ///     }
+    ///     fn mutate_array(
+    ///         &mut self,
+    ///         value: MutateValue<'_, Array<i64>>,
+    ///         mutator: &mut Mutator,
+    ///     ) -> Result<UnchangedOr<Any>> {
+    ///         mutator.default_mutate_with_mode_result(self, value, InplaceMode::Disallow)
+    ///     }
+    /// }
+    /// let result = structural_mutate(Array::new(vec![1i64, 2]), Double).unwrap();
+    /// assert_eq!(Array::<i64>::try_from(result).unwrap().get(1).unwrap(), 4);
+    /// ```
     pub fn default_mutate_with_mode_result<D: MutateDispatch, T>(
         &mut self,
         dispatch: &mut D,
@@ -1846,6 +2942,19 @@ impl Mutator {
         default_value(dispatch, &value.data, self.kind, mode).map(marked)
     }
     /// What a variable becomes.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Ask;
+    /// #[dispatch(mutate)]
+    /// impl Ask {
+    ///     fn mutate_shape(&mut self, value: MutateValue<'_, Shape>, mutator: &mut Mutator) -> Result<Unchanged> {
+    ///         assert!(mutator.var_remap_get(self, value.as_value())?.is_none());
+    ///         Ok(Unchanged)
+    ///     }
+    /// }
+    /// structural_mutate(Shape::from([1i64]), Ask).unwrap();
+    /// ```
     pub fn var_remap_get<D: MutateDispatch>(
         &mut self,
         dispatch: &mut D,
@@ -1854,6 +2963,20 @@ impl Mutator {
         StructuralMutator::var_remap_get(dispatch, var)
     }
     /// Says what a variable becomes.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Learn;
+    /// #[dispatch(mutate)]
+    /// impl Learn {
+    ///     fn mutate_shape(&mut self, value: MutateValue<'_, Shape>, mutator: &mut Mutator) -> Result<Any> {
+    ///         mutator.var_remap_set(self, value.as_value(), &Any::from(7i64))?;
+    ///         Ok(mutator.var_remap_get(self, value.as_value())?.unwrap())
+    ///     }
+    /// }
+    /// let result = structural_mutate(Shape::from([1i64]), Learn).unwrap();
+    /// assert_eq!(result.try_as::<i64>(), Some(7));
+    /// ```
     pub fn var_remap_set<D: MutateDispatch>(
         &mut self,
         dispatch: &mut D,

@@ -145,6 +145,13 @@ impl WalkResult {
 /// ```
 pub trait IntoWalkResult {
     /// The result.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// assert!(matches!(WalkResult::Skip.into_walk_result(), Ok(WalkResult::Skip)));
+    /// let failed: Result<WalkResult> = Err(Error::new(VALUE_ERROR, "no", ""));
+    /// assert!(failed.into_walk_result().is_err());
+    /// ```
     fn into_walk_result(self) -> Result<WalkResult>;
 }
 impl IntoWalkResult for WalkResult {
@@ -546,9 +553,54 @@ fn run<V: StructuralVisitor>(visitor: &mut V, root: &TVMFFIAny) -> Visited {
 /// ```
 pub trait StructuralVisitor: Sized {
     /// Visits one value. Nothing descends but this.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// #[derive(Default)]
+    /// struct Count(usize);
+    /// impl StructuralVisitor for Count {
+    ///     fn visit(
+    ///         &mut self,
+    ///         value: &StructuralView,
+    ///         kind: DefRegionKind,
+    ///     ) -> Result<Option<VisitInterrupt>> {
+    ///         self.0 += 1;
+    ///         self.default_visit_children(value, kind)
+    ///     }
+    /// }
+    /// let mut count = Count::default();
+    /// structural_visit(&Array::new(vec![1i64, 2]), &mut count).unwrap();
+    /// assert_eq!(count.0, 3);
+    /// ```
     fn visit(&mut self, value: &StructuralView, def_region_kind: DefRegionKind) -> Visited;
 
     /// Visits another value with [`StructuralVisitor::visit`].
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// #[derive(Default)]
+    /// struct Count(usize);
+    /// impl StructuralVisitor for Count {
+    ///     fn visit(
+    ///         &mut self,
+    ///         value: &StructuralView,
+    ///         kind: DefRegionKind,
+    ///     ) -> Result<Option<VisitInterrupt>> {
+    ///         self.0 += 1;
+    ///         match value.cast::<Array<i64>>() {
+    ///             // The last first.
+    ///             Some(items) => {
+    ///                 self.visit_child(&items.get(1)?, kind)?;
+    ///                 self.visit_child(&items.get(0)?, kind)
+    ///             }
+    ///             None => Ok(None),
+    ///         }
+    ///     }
+    /// }
+    /// let mut count = Count::default();
+    /// structural_visit(&Array::new(vec![1i64, 2]), &mut count).unwrap();
+    /// assert_eq!(count.0, 3);
+    /// ```
     fn visit_child<T>(&mut self, child: &T, def_region_kind: DefRegionKind) -> Visited
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -560,6 +612,25 @@ pub trait StructuralVisitor: Sized {
     }
 
     /// Visits the children of a value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// #[derive(Default)]
+    /// struct Count(usize);
+    /// impl StructuralVisitor for Count {
+    ///     fn visit(
+    ///         &mut self,
+    ///         value: &StructuralView,
+    ///         kind: DefRegionKind,
+    ///     ) -> Result<Option<VisitInterrupt>> {
+    ///         self.0 += 1;
+    ///         self.default_visit_children(value, kind)
+    ///     }
+    /// }
+    /// let mut count = Count::default();
+    /// structural_visit(&Array::new(vec![1i64, 2]), &mut count).unwrap();
+    /// assert_eq!(count.0, 3);
+    /// ```
     fn default_visit_children(
         &mut self,
         value: &StructuralView,
@@ -583,6 +654,15 @@ fn builtin_children<V: StructuralVisitor>(
 }
 
 /// What [`structural_visit`] takes.
+///
+/// ```
+/// use tvm_ffi::*;
+/// fn run<M>(root: &Array<i64>, visitor: impl IntoVisitor<M>) -> bool {
+///     structural_visit(root, visitor).unwrap().is_some()
+/// }
+/// let stop = |_: i64, _: &mut VisitContext<'_, ()>| Some(VisitInterrupt::with(1i64));
+/// assert!(run(&Array::new(vec![1i64]), stop));
+/// ```
 pub trait IntoVisitor<Marker> {
     #[doc(hidden)]
     fn visit_root(self, root: TVMFFIAny) -> Visited;
@@ -655,6 +735,27 @@ where
 /// ```
 pub trait WalkDispatch: Sized {
     /// Calls the handler of a value, if there is one.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Sum(i64);
+    /// // What `#[dispatch(walk)]` writes.
+    /// impl WalkDispatch for Sum {
+    ///     fn dispatch_walk(
+    ///         &mut self,
+    ///         value: &StructuralView,
+    ///         _: DefRegionKind,
+    ///     ) -> Option<Result<WalkResult>> {
+    ///         value.cast::<i64>().map(|x| {
+    ///             self.0 += x;
+    ///             Ok(WalkResult::Advance)
+    ///         })
+    ///     }
+    /// }
+    /// let mut walker = WalkWithContextPolicy::new(Sum(0), DefaultContextPolicy);
+    /// structural_walk(&Array::new(vec![1i64, 2]), &mut walker, WalkOrder::PreOrder).unwrap();
+    /// assert_eq!(walker.state().0, 3);
+    /// ```
     fn dispatch_walk(
         &mut self,
         value: &StructuralView,
@@ -751,6 +852,14 @@ impl<W: WalkDispatch, P: ContextPolicy<W>> ContextEngine<W> for WalkEngine<'_, W
 }
 
 /// One handler of a walk, or a tuple of them: the first that fits is called.
+///
+/// ```
+/// use tvm_ffi::*;
+/// fn run<M>(root: i64, link: impl WalkChainLink<M>) -> bool {
+///     structural_walk(&root, link, WalkOrder::PreOrder).unwrap().is_some()
+/// }
+/// assert!(run(4, (|_: bool| WalkResult::Advance, |_: i64| WalkResult::Interrupt)));
+/// ```
 pub trait WalkChainLink<Marker> {
     #[doc(hidden)]
     fn try_call(
@@ -914,18 +1023,83 @@ pub struct WalkWithContextPolicy<W, P> {
 }
 impl<W: WalkDispatch, P: ContextPolicy<W>> WalkWithContextPolicy<W, P> {
     /// A walk with a policy.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// #[derive(Default)]
+    /// struct Sum(i64);
+    /// #[dispatch(walk)]
+    /// impl Sum {
+    ///     fn walk_int(&mut self, x: i64) -> WalkResult {
+    ///         self.0 += x;
+    ///         WalkResult::Advance
+    ///     }
+    /// }
+    /// let mut walker = WalkWithContextPolicy::new(Sum::default(), DefaultContextPolicy);
+    /// structural_walk(&Array::new(vec![1i64, 2]), &mut walker, WalkOrder::PostOrder).unwrap();
+    /// assert_eq!(walker.state().0, 3);
+    /// ```
     pub fn new(walker: W, policy: P) -> Self {
         Self { walker, policy }
     }
     /// The walker.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// #[derive(Default)]
+    /// struct Sum(i64);
+    /// #[dispatch(walk)]
+    /// impl Sum {
+    ///     fn walk_int(&mut self, x: i64) -> WalkResult {
+    ///         self.0 += x;
+    ///         WalkResult::Advance
+    ///     }
+    /// }
+    /// let walker = WalkWithContextPolicy::new(Sum(7), DefaultContextPolicy);
+    /// assert_eq!(walker.state().0, 7);
+    /// ```
     pub fn state(&self) -> &W {
         &self.walker
     }
     /// The walker.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// #[derive(Default)]
+    /// struct Sum(i64);
+    /// #[dispatch(walk)]
+    /// impl Sum {
+    ///     fn walk_int(&mut self, x: i64) -> WalkResult {
+    ///         self.0 += x;
+    ///         WalkResult::Advance
+    ///     }
+    /// }
+    /// let mut walker = WalkWithContextPolicy::new(Sum(0), DefaultContextPolicy);
+    /// walker.state_mut().0 = 10;
+    /// structural_walk(&1i64, &mut walker, WalkOrder::PreOrder).unwrap();
+    /// assert_eq!(walker.state().0, 11);
+    /// ```
     pub fn state_mut(&mut self) -> &mut W {
         &mut self.walker
     }
     /// The walker.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// #[derive(Default)]
+    /// struct Sum(i64);
+    /// #[dispatch(walk)]
+    /// impl Sum {
+    ///     fn walk_int(&mut self, x: i64) -> WalkResult {
+    ///         self.0 += x;
+    ///         WalkResult::Advance
+    ///     }
+    /// }
+    /// let mut walker = WalkWithContextPolicy::new(Sum(0), DefaultContextPolicy);
+    /// structural_walk(&1i64, &mut walker, WalkOrder::PreOrder).unwrap();
+    /// let Sum(total) = walker.into_state();
+    /// assert_eq!(total, 1);
+    /// ```
     pub fn into_state(self) -> W {
         self.walker
     }
@@ -1001,22 +1175,61 @@ impl<'a, State> VisitContext<'a, State> {
     }
 
     /// The state of the visit.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let look = |x: i64, ctx: &mut VisitContext<'_, i64>| assert_eq!(*ctx.state(), x);
+    /// structural_visit(&7i64, &mut VisitCallbacks::new(7i64, look)).unwrap();
+    /// ```
     pub fn state(&self) -> &State {
         self.engine.state()
     }
     /// The state of the visit.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+    /// let mut sum = VisitCallbacks::new(0i64, add);
+    /// structural_visit(&Array::new(vec![1i64, 2]), &mut sum).unwrap();
+    /// assert_eq!(sum.into_state(), 3);
+    /// ```
     pub fn state_mut(&mut self) -> &mut State {
         self.engine.state_mut()
     }
     /// The value that is visited.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let look = |x: i64, ctx: &mut VisitContext<'_, ()>| {
+    ///     assert_eq!(ctx.current().cast::<i64>(), Some(x));
+    /// };
+    /// structural_visit(&7i64, look).unwrap();
+    /// ```
     pub fn current(&self) -> &StructuralView {
         self.value
     }
     /// The region of the value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let look = |_: i64, ctx: &mut VisitContext<'_, ()>| {
+    ///     assert_eq!(ctx.def_region_kind(), DefRegionKind::None);
+    /// };
+    /// structural_visit(&7i64, look).unwrap();
+    /// ```
     pub fn def_region_kind(&self) -> DefRegionKind {
         self.kind
     }
     /// Visits another value in the same region.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+    /// let more = |_: bool, ctx: &mut VisitContext<'_, i64>| ctx.visit(&5i64);
+    /// let mut sum = VisitCallbacks::new(0i64, (add, more));
+    /// structural_visit(&true, &mut sum).unwrap();
+    /// assert_eq!(*sum.state(), 5);
+    /// ```
     pub fn visit<T>(&mut self, value: &T) -> Visited
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -1024,6 +1237,15 @@ impl<'a, State> VisitContext<'a, State> {
         self.visit_with(value, self.kind)
     }
     /// Visits another value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let look = |_: i64, ctx: &mut VisitContext<'_, ()>| {
+    ///     assert_eq!(ctx.def_region_kind(), DefRegionKind::Simple);
+    /// };
+    /// let more = |_: bool, ctx: &mut VisitContext<'_, ()>| ctx.visit_with(&5i64, DefRegionKind::Simple);
+    /// structural_visit(&true, (look, more)).unwrap();
+    /// ```
     pub fn visit_with<T>(&mut self, value: &T, kind: DefRegionKind) -> Visited
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -1031,11 +1253,31 @@ impl<'a, State> VisitContext<'a, State> {
         self.engine.dispatch(AnyView::from(value).raw(), kind)
     }
     /// Visits the children of the current value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+    /// let into = |_: Array<i64>, ctx: &mut VisitContext<'_, i64>| ctx.visit_children();
+    /// let mut sum = VisitCallbacks::new(0i64, (add, into));
+    /// structural_visit(&Array::new(vec![1i64, 2]), &mut sum).unwrap();
+    /// assert_eq!(*sum.state(), 3);
+    /// ```
     pub fn visit_children(&mut self) -> Visited {
         let value = self.value;
         self.descend(value, self.kind)
     }
     /// Visits the children of another value, not that value itself.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+    /// let other = |_: bool, ctx: &mut VisitContext<'_, i64>| {
+    ///     ctx.default_visit_children(&Array::new(vec![1i64, 2]), DefRegionKind::None)
+    /// };
+    /// let mut sum = VisitCallbacks::new(0i64, (add, other));
+    /// structural_visit(&true, &mut sum).unwrap();
+    /// assert_eq!(*sum.state(), 3);
+    /// ```
     pub fn default_visit_children<T>(&mut self, value: &T, kind: DefRegionKind) -> Visited
     where
         for<'x> AnyView<'x>: From<&'x T>,
@@ -1085,6 +1327,24 @@ impl<'a, State> VisitContext<'a, State> {
 /// ```
 pub trait ContextPolicy<State> {
     /// Descends into a value.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// struct Stay;
+    /// impl ContextPolicy<i64> for Stay {
+    ///     fn default_visit(
+    ///         &self,
+    ///         _: &StructuralView,
+    ///         _: &mut VisitContext<'_, i64>,
+    ///     ) -> Result<Option<VisitInterrupt>> {
+    ///         Ok(None)
+    ///     }
+    /// }
+    /// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+    /// let mut sum = VisitCallbacks::new(0i64, add).with_policy(Stay);
+    /// structural_visit(&Array::new(vec![1i64, 2]), &mut sum).unwrap();
+    /// assert_eq!(*sum.state(), 0);
+    /// ```
     fn default_visit(
         &self,
         value: &StructuralView,
@@ -1093,6 +1353,14 @@ pub trait ContextPolicy<State> {
 }
 
 /// The built-in descent.
+///
+/// ```
+/// use tvm_ffi::*;
+/// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+/// let mut sum = VisitCallbacks::new(0i64, add).with_policy(DefaultContextPolicy);
+/// structural_visit(&Array::new(vec![1i64, 2]), &mut sum).unwrap();
+/// assert_eq!(*sum.state(), 3);
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DefaultContextPolicy;
 impl<State> ContextPolicy<State> for DefaultContextPolicy {
@@ -1114,6 +1382,18 @@ impl<State, A: ContextPolicy<State>, B: ContextPolicy<State>> ContextPolicy<Stat
 }
 
 /// One callback of a visit, or a tuple of them: the first that fits is called.
+///
+/// ```
+/// use tvm_ffi::*;
+/// fn run<M>(root: i64, link: impl VisitChainLink<i64, M>) -> i64 {
+///     let mut visitor = VisitCallbacks::new(0i64, link);
+///     structural_visit(&root, &mut visitor).unwrap();
+///     visitor.into_state()
+/// }
+/// let never = |_: bool, _: &mut VisitContext<'_, i64>| ();
+/// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+/// assert_eq!(run(4, (never, add)), 4);
+/// ```
 pub trait VisitChainLink<State, Marker> {
     #[doc(hidden)]
     fn try_visit(
@@ -1222,6 +1502,14 @@ pub struct VisitCallbacks<State, Link, Marker, Policy = DefaultContextPolicy> {
 
 impl<State, Link: VisitChainLink<State, Marker>, Marker> VisitCallbacks<State, Link, Marker> {
     /// A visitor with a state.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+    /// let mut sum = VisitCallbacks::new(10i64, add);
+    /// structural_visit(&1i64, &mut sum).unwrap();
+    /// assert_eq!(*sum.state(), 11);
+    /// ```
     pub fn new(state: State, callbacks: Link) -> Self {
         let policy = Rc::new(DefaultContextPolicy);
         Self { state, link: Rc::new(callbacks), policy, _phantom: PhantomData }
@@ -1230,6 +1518,14 @@ impl<State, Link: VisitChainLink<State, Marker>, Marker> VisitCallbacks<State, L
 
 impl<State, Link, Marker, Policy> VisitCallbacks<State, Link, Marker, Policy> {
     /// The same callbacks with a policy.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+    /// let mut sum = VisitCallbacks::new(0i64, add).with_policy(DefaultContextPolicy);
+    /// structural_visit(&Array::new(vec![1i64]), &mut sum).unwrap();
+    /// assert_eq!(*sum.state(), 1);
+    /// ```
     pub fn with_policy<P: ContextPolicy<State>>(
         self,
         policy: P,
@@ -1238,14 +1534,38 @@ impl<State, Link, Marker, Policy> VisitCallbacks<State, Link, Marker, Policy> {
         VisitCallbacks { state, link, policy: Rc::new(policy), _phantom: PhantomData }
     }
     /// The state.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let ignore = |_: i64, _: &mut VisitContext<'_, i64>| ();
+    /// assert_eq!(*VisitCallbacks::new(7i64, ignore).state(), 7);
+    /// ```
     pub fn state(&self) -> &State {
         &self.state
     }
     /// The state.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let add = |x: i64, ctx: &mut VisitContext<'_, i64>| *ctx.state_mut() += x;
+    /// let mut sum = VisitCallbacks::new(0i64, add);
+    /// structural_visit(&1i64, &mut sum).unwrap();
+    /// *sum.state_mut() = 0;
+    /// structural_visit(&2i64, &mut sum).unwrap();
+    /// assert_eq!(*sum.state(), 2);
+    /// ```
     pub fn state_mut(&mut self) -> &mut State {
         &mut self.state
     }
     /// The state.
+    ///
+    /// ```
+    /// use tvm_ffi::*;
+    /// let collect = |x: i64, ctx: &mut VisitContext<'_, Vec<i64>>| ctx.state_mut().push(x);
+    /// let mut visitor = VisitCallbacks::new(Vec::new(), collect);
+    /// structural_visit(&Array::new(vec![1i64, 2]), &mut visitor).unwrap();
+    /// assert_eq!(visitor.into_state(), [1, 2]);
+    /// ```
     pub fn into_state(self) -> State {
         self.state
     }

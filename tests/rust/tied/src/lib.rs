@@ -69,11 +69,89 @@ mod counted {
     }
 }
 
+/// Classes that can be pickled, because they have a `Default`, and one that cannot.
+mod travel {
+    use tvm_ffi::object::ObjectRef;
+    use tvm_ffi::{def_object_ref, derive, rs_class, Any, Array, List, Map, Object};
+    use tvm_ffi::{ObjectArc, String};
+
+    #[rs_class("tied.Part")]
+    #[derive(Default)]
+    pub struct PartObj {
+        base: Object,
+        pub name: String,
+    }
+    def_object_ref!(#[derive(Default)] pub Part, ObjectRef, PartObj);
+
+    #[rs_class("tied.Parcel")]
+    #[derive(Default)]
+    pub struct ParcelObj {
+        base: PartObj,
+        pub weight: i64,
+        pub small: i8,
+        pub ratio: f64,
+        pub is_open: bool,
+        pub part: Part,
+        pub object: ObjectRef,
+        #[reflect(writable)]
+        pub next: Option<ObjectRef>,
+        pub label: Option<String>,
+        pub numbers: Array<i64>,
+        pub parts: Array<Part>,
+        #[reflect(writable)]
+        pub items: List<Any>,
+        pub table: Map<String, i64>,
+        #[reflect(writable)]
+        pub extra: Option<ObjectRef>,
+    }
+    def_object_ref!(pub Parcel, Part, ParcelObj);
+
+    #[rs_class("tied.Fixed")]
+    pub struct FixedObj {
+        base: Object,
+        pub value: i64,
+    }
+    def_object_ref!(pub Fixed, ObjectRef, FixedObj);
+
+    /// Its `Default` panics once in the reader.
+    #[rs_class("tied.Grumpy")]
+    pub struct GrumpyObj {
+        base: Object,
+        pub value: i64,
+    }
+    def_object_ref!(pub Grumpy, ObjectRef, GrumpyObj);
+    impl Default for GrumpyObj {
+        fn default() -> Self {
+            panic!("no default today")
+        }
+    }
+
+    /// Has a field that is not reflected: a reader gets the one of `Default`.
+    #[repr(C)]
+    #[derive(derive::Object, Default)]
+    #[type_key = "tied.Hidden"]
+    #[type_register]
+    pub struct HiddenObj {
+        base: Object,
+        #[reflect]
+        pub value: i64,
+        pub cache: Vec<i64>,
+    }
+
+    #[repr(C)]
+    #[derive(derive::ObjectRef, Clone)]
+    pub struct Hidden {
+        pub data: ObjectArc<HiddenObj>,
+    }
+}
+
 use counted::Counted;
 use node::{Node, NodeObj};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::Mutex;
+use travel::{Fixed, FixedObj, Grumpy, GrumpyObj, Hidden, HiddenObj, Parcel, ParcelObj};
+use travel::{Part, PartObj};
 use tvm_ffi::object::ObjectRef;
 use tvm_ffi::*;
 
@@ -178,6 +256,54 @@ fn drop_early() -> Result<()> {
     Ok(())
 }
 
+fn make_part(name: String) -> Result<Part> {
+    Ok(Part::from(PartObj::new(Object::new(), name)))
+}
+
+fn make_parcel(name: String, part: Part, object: ObjectRef) -> Result<Parcel> {
+    let base = PartObj::new(Object::new(), name);
+    let parts: Array<Part> = [part.clone(), part.clone()].into_iter().collect();
+    let table: Map<String, i64> = [(String::from("one"), 1)].into_iter().collect();
+    let numbers: Array<i64> = (0..3).collect();
+    let label = Some(String::from("a label of more than seven bytes"));
+    let none = None::<ObjectRef>;
+    Ok(Parcel::from(ParcelObj::new(
+        base,
+        1 << 40,
+        -5,
+        0.25,
+        true,
+        part,
+        object,
+        none,
+        label,
+        numbers,
+        parts,
+        List::new(),
+        table,
+        None::<ObjectRef>,
+    )))
+}
+
+fn make_fixed(value: i64) -> Result<Fixed> {
+    Ok(Fixed::from(FixedObj::new(Object::new(), value)))
+}
+
+fn make_grumpy(value: i64) -> Result<Grumpy> {
+    Ok(Grumpy::from(GrumpyObj::new(Object::new(), value)))
+}
+
+fn make_hidden(value: i64) -> Result<Hidden> {
+    let mut hidden = HiddenObj::default();
+    hidden.value = value;
+    hidden.cache = vec![value; 3];
+    Ok(Hidden { data: ObjectArc::new(hidden) })
+}
+
+fn cache_of(hidden: Hidden) -> Result<Array<i64>> {
+    Ok(hidden.data.cache.iter().copied().collect())
+}
+
 fn fail(message: String) -> Result<()> {
     bail!(VALUE_ERROR, "{}", message.as_str())
 }
@@ -206,3 +332,9 @@ tvm_ffi_dll_export_typed_func!(stash, stash);
 tvm_ffi_dll_export_typed_func!(early_node, early_node);
 tvm_ffi_dll_export_typed_func!(early_function, early_function);
 tvm_ffi_dll_export_typed_func!(drop_early, drop_early);
+tvm_ffi_dll_export_typed_func!(make_part, make_part);
+tvm_ffi_dll_export_typed_func!(make_parcel, make_parcel);
+tvm_ffi_dll_export_typed_func!(make_fixed, make_fixed);
+tvm_ffi_dll_export_typed_func!(make_grumpy, make_grumpy);
+tvm_ffi_dll_export_typed_func!(make_hidden, make_hidden);
+tvm_ffi_dll_export_typed_func!(cache_of, cache_of);
