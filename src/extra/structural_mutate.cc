@@ -7,6 +7,7 @@
 #include <tvm/ffi/container/dict.h>
 #include <tvm/ffi/container/list.h>
 #include <tvm/ffi/container/map.h>
+#include <tvm/ffi/endian.h>
 #include <tvm/ffi/extra/structural_mutate.h>
 #include <tvm/ffi/reflection/registry.h>
 
@@ -87,35 +88,40 @@ class Rebuild {
 
   // The part becomes another value, which must be neither Unchanged nor an Error, and is taken.
   TVM_FFI_INLINE void Replace(Any* value) {
-    if (!AppendChanged(value)) ReplaceOther(value);
+    if (!ReplaceInMade(value)) ReplaceOther(value);
   }
 
-  // As Replace, where no more is to be done than to append to an Array.
-  TVM_FFI_INLINE bool AppendChanged(Any* value) noexcept {
-    if (shape_ != Shape::kArray || made_ == nullptr) return false;
-    SeqOps::Append(made_seq(), std::move(*value));
-    ++index_;
+  // As Replace, if the new container is there already.
+  TVM_FFI_INLINE bool ReplaceInMade(Any* value) noexcept {
+    if (made_ == nullptr) return false;
+    is_changed_ = true;
+    if (shape_ == Shape::kArray) {
+      SeqOps::Append(made_seq(), std::move(*value));
+      ++index_;
+    } else {
+      Any old = std::move(*value);  // dropped when the index is right again
+      Current()->swap(old);
+      Advance();
+    }
     return true;
   }
 
   TVM_FFI_NO_INLINE void ReplaceOther(Any* value) {
-    if (shape_ == Shape::kArray && !in_place_) {
-      made_ = ArrayOps::Empty(static_cast<int64_t>(seq()->size()));
-      is_changed_ = true;
-      if (index_ != 0) SeqOps::AppendRange(made_seq(), seq()->begin(), seq()->begin() + index_);
-      AppendChanged(value);
+    if (in_place_) {
+      Any old = std::move(*value);
+      Any* part = Current();
+      if (part == nullptr) return;
+      part->swap(old);
+      Advance();
       return;
     }
-    // Changed in place, the old part goes with `old`, when the index is right again.
-    Any old = std::move(*value);
-    if (!in_place_) {
-      is_changed_ = true;
+    if (shape_ == Shape::kArray) {
+      made_ = ArrayOps::Empty(static_cast<int64_t>(seq()->size()));
+      if (index_ != 0) SeqOps::AppendRange(made_seq(), seq()->begin(), seq()->begin() + index_);
+    } else {
       MakePrivate();
     }
-    Any* part = Current();
-    if (part == nullptr) return;
-    part->swap(old);
-    Advance();
+    ReplaceInMade(value);
   }
 
   // A field of a copy of the object becomes another value. The result is None or an Error.
@@ -153,9 +159,11 @@ class Rebuild {
   // False: nothing has changed. *result must own nothing.
   TVM_FFI_INLINE bool FinishInto(Any* result) {
     if (!is_changed_) return false;
-    // Its first word in one piece: a move would wait for two halves to be stored.
+    // The type index and the zeros behind it in one piece: whoever moves the result next would wait
+    // until two pieces are stored.
     auto* cell = const_cast<TVMFFIAny*>(&CellOf(*result));
-    const uint64_t head = static_cast<uint32_t>(made_->type_index());
+    const auto type_index = static_cast<uint64_t>(made_->type_index());
+    const uint64_t head = type_index << (TVM_FFI_LITTLE_ENDIAN ? 0 : 32);
     std::memcpy(cell, &head, sizeof(head));
     cell->v_obj = detail::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(made_));
     return true;
@@ -675,7 +683,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
       failure_ = std::move(*result);
     } else if (is_field) {
       ChangeField(frame, result);
-    } else if (!frame->parts.AppendChanged(result)) {
+    } else if (!frame->parts.ReplaceInMade(result)) {
       Try([&] { frame->parts.ReplaceOther(result); });
     }
   }
@@ -798,7 +806,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
 
   Step CallAfter(const Facts& facts, Part* value, TVMFFIDefRegionKind region, Holder holder,
                  bool is_same, Any* result) noexcept {
-    const Any made = is_same ? Any() : std::move(*result);
+    Any made = is_same ? Any() : std::move(*result);
     if (is_same) Hold(value, holder);
     const AnyView seen = is_same ? value->view() : AnyView(made);
     bool matched = false;
@@ -807,7 +815,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
     if (IsError(answer)) AddFrame(answer, seen);
     if (answer.same_as(value->any())) return Step::kUnchanged;
     if (!IsUnchanged(answer)) return Become(std::move(answer), result);
-    return is_same ? Step::kUnchanged : Become(Any(made), result);
+    return is_same ? Step::kUnchanged : Become(std::move(made), result);
   }
 
   // What a callback makes of a value; *matched tells whether there is one. *result must own
