@@ -466,6 +466,12 @@ class MutateWalkObj : public StructuralMapEngineBase {
   }
   static constexpr StructuralMutatorVTable kVTable{&MutateImpl, &InplaceImpl, &GetImpl, &SetImpl};
 
+  // What IsStackLow asks for; the thread's own variable takes time to find.
+  static StackReserve ReserveOfThread() {
+    (void)IsStackLow();  // looks it up
+    return stack_reserve;
+  }
+
   static const reflection::TypeAttrColumn& Hooks() {
     static const reflection::TypeAttrColumn hooks(type_attr::kStructuralMutate);
     return hooks;
@@ -826,7 +832,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
       *result = TakeFailure();
     } else if (dispatch_.form != kOwn) {
       Invoke(facts, value, nullptr, static_cast<int32_t>(region), matched, result);
-    } else if (IsStackLow()) {
+    } else if (StackAddress() - reserve_.lowest < reserve_.size) {
       *result = Error("ValueError", kHooksUsedUpStack, "");
     } else {
       RestoredRegion restored(&def_region_mode_, region);
@@ -878,6 +884,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
   MutateDispatch dispatch_;
   const DynamicCallbacks* callbacks_;
   const std::thread::id thread_ = std::this_thread::get_id();
+  const StackReserve reserve_ = ReserveOfThread();
   bool has_ended_ = false;
   FrameStack frames_;
   size_t secured_ = 0;  // frames_[0, secured_) need nothing any more before user code runs
