@@ -240,9 +240,6 @@ class FieldCursor {
   /*! \brief What Next returned last. */
   const TVMFFIFieldInfo* Last() const { return Owner()->fields + index_ - 1; }
 
-  /*! \brief Makes Next return that again. */
-  void StepBack() { --index_; }
-
  private:
   const TVMFFITypeInfo* Owner() const {
     return level_ < type_->type_depth ? type_->type_ancestors[level_] : type_;

@@ -55,7 +55,6 @@ bool IsFixed(int32_t type_index) { return type_index != kTVMFFIList && type_inde
  */
 class Rebuild {
  public:
-  Rebuild() = default;
   Rebuild(Object* node, Shape shape, bool is_fixed, bool in_place)
       : source_(node), shape_(shape), in_place_(in_place), is_private_(is_fixed && !in_place) {
     if (shape == Shape::kMapping) index_ = MapOps::FirstIndex(map());
@@ -177,12 +176,12 @@ class Rebuild {
   SeqBaseObj* seq() const { return static_cast<SeqBaseObj*>(source_); }
   SeqBaseObj* made_seq() const { return static_cast<SeqBaseObj*>(made_.get()); }
 
-  Object* source_ = nullptr;  // where the parts are taken from
+  Object* source_;  // where the parts are taken from
   ObjectPtr<Object> made_;
   uint64_t index_ = 0;
-  Shape shape_ = Shape::kLeaf;
-  bool in_place_ = false;
-  bool is_private_ = false;
+  Shape shape_;
+  bool in_place_;
+  bool is_private_;
   bool is_changed_ = false;
 };
 
@@ -309,7 +308,6 @@ class FrameStack {
   struct Chunk {
     alignas(MutateFrame) unsigned char bytes[kChunk * sizeof(MutateFrame)];
   };
-  static_assert(sizeof(Chunk) < 1000);
 
   std::vector<std::unique_ptr<Chunk>> chunks_;
   size_t size_ = 0;
@@ -374,8 +372,8 @@ class MutateWalkObj : public StructuralMapEngineBase {
     bool is_fixed = true;      // nobody can change which parts there are
     bool has_callback = true;  // there may be one
     bool can_copy = true;
-    const DynamicCallback* callback = nullptr;
     TVMFFISEqHashKind kind = kTVMFFISEqHashKindUnsupported;
+    const DynamicCallback* callback = nullptr;
     const TVMFFITypeInfo* type = nullptr;  // of objects with fields
   };
 
@@ -752,9 +750,8 @@ class MutateWalkObj : public StructuralMapEngineBase {
   // Begins with a part that is not just opened.
   TVM_FFI_INLINE Step Meet(const Facts& facts, Part* value, TVMFFIDefRegionKind region,
                            bool may_change, Holder holder, Any* result) noexcept {
-    return facts.way == Way::kCall
-               ? CallForLeaf(facts, value, region, may_change, holder, result)
-               : Enter(value, region, may_change, holder, result);
+    return facts.way == Way::kCall ? CallForLeaf(facts, value, region, may_change, holder, result)
+                                   : Enter(value, region, may_change, holder, result);
   }
 
   // All parts of the top frame are done, or there is a failure.
@@ -860,8 +857,8 @@ class MutateWalkObj : public StructuralMapEngineBase {
     }
     auto* cell = const_cast<TVMFFIAny*>(&CellOf(*result));
     StoreNone(cell);
-    const int code = function->safe_call(function, reinterpret_cast<const TVMFFIAny*>(args), count,
-                                         cell);
+    const int code =
+        function->safe_call(function, reinterpret_cast<const TVMFFIAny*>(args), count, cell);
     if (TVM_FFI_PREDICT_FALSE(code != 0)) *result = detail::MoveFromSafeCallRaised();
   }
 
