@@ -561,11 +561,11 @@ class MutateWalkObj : public StructuralMapEngineBase {
     } else if (facts.shape != Shape::kLeaf) {
       if (!facts.can_copy) {
         failure_ = Error("TypeError", "__ffi_shallow_copy__ must be an ffi.Function", "");
+        AddFrame(failure_, value->view());
       } else if (Open(facts, std::move(*value), region, may_change, holder, is_replacement)) {
         return Step::kPushed;
       }
       made = TakeFailure();
-      AddFrame(made, value->view());
     }
     return Complete(value, region, holder, Become(std::move(made), result), result);
   }
@@ -574,7 +574,10 @@ class MutateWalkObj : public StructuralMapEngineBase {
   TVM_FFI_INLINE bool Open(const Facts& facts, Part&& value, TVMFFIDefRegionKind region,
                            bool may_change, Holder holder, bool is_replacement = false) noexcept {
     const size_t depth = frames_.size();
-    if (TVM_FFI_PREDICT_FALSE(frames_.IsFull()) && !Try([&] { MakeRoom(); })) return false;
+    if (TVM_FFI_PREDICT_FALSE(frames_.IsFull()) && !Try([&] { MakeRoom(); })) {
+      AddFrame(failure_, value.view());
+      return false;
+    }
     const bool in_place =
         may_change && facts.shape != Shape::kFields && IsUniqueObject(value.view());
     MutateFrame* frame = frames_.Push(std::move(value), facts.shape, facts.is_fixed, in_place);
@@ -712,7 +715,6 @@ class MutateWalkObj : public StructuralMapEngineBase {
       }
       if (facts.way == Way::kOpen) {
         if (Open(facts, Part::Borrowed(*part), region, in_place, holder)) return Step::kPushed;
-        AddFrame(failure_, *part);
         break;
       }
       Part value = Part::Borrowed(*part);
@@ -736,7 +738,6 @@ class MutateWalkObj : public StructuralMapEngineBase {
       const TVMFFIDefRegionKind region = FieldDefRegion(field, frame->inner_region);
       if (facts.way == Way::kOpen) {
         if (Open(facts, std::move(value), region, false, Holder::kField)) return Step::kPushed;
-        AddFrame(failure_, value.view());
         break;
       }
       Step step = Meet(facts, &value, region, false, Holder::kField, result);
