@@ -35,7 +35,7 @@ namespace tether {
 class BlockCache {
  public:
   static void* Allocate(size_t bytes) {
-    size_t bin = (bytes + kGrain - 1) / kGrain;
+    size_t bin = (bytes + kGrain - 1 - kOdd) / kGrain;
     if (bin >= kBins) return std::malloc(bytes);
     Lists* lists = lists_;
     if (TVM_FFI_PREDICT_TRUE(lists != nullptr)) {
@@ -45,12 +45,12 @@ class BlockCache {
         return block;
       }
     }
-    return std::malloc(bin * kGrain);
+    return std::malloc(bin * kGrain + kOdd);
   }
 
   static void Release(void* ptr) {
     // At least what was asked for, so the block serves every request of its bin.
-    size_t bin = UsableSize(ptr) / kGrain;
+    size_t bin = (UsableSize(ptr) - kOdd) / kGrain;
     Lists* lists = lists_;
     if (bin >= kBins || lists == nullptr || lists->length[bin] >= lists->max_length) {
       return ReleaseSlow(ptr);
@@ -62,9 +62,14 @@ class BlockCache {
   }
 
  private:
+  // Blocks of 8, 24, 40 ... bytes: those that malloc of glibc has, of 16, 32, 48 ... less the word
+  // in which it keeps the size.
   static constexpr size_t kGrain = 16;
-  static constexpr size_t kBins = 33;  // blocks of up to 512 bytes
+  static constexpr size_t kOdd = 8;
+  static constexpr size_t kBins = 33;  // blocks of up to 520 bytes
   static constexpr uint32_t kMaxBlocks = 256;
+  static constexpr uint32_t kMaxReleased = 4096;
+  static constexpr size_t kLarge = 2048;
 
   struct Block {
     Block* next;
@@ -73,6 +78,7 @@ class BlockCache {
     Block* first[kBins]{};
     uint32_t length[kBins]{};
     uint32_t max_length = IsWanted() ? kMaxBlocks : 0;
+    uint32_t released = 0;  // to malloc
   };
   // Gives back what a thread kept when the thread ends.
   struct Keeper {
@@ -119,6 +125,15 @@ class BlockCache {
       lists_ = new (std::nothrow) Lists();
     }
     std::free(ptr);
+#ifdef __GLIBC__
+    // glibc leaves small blocks that are free side by side apart until it is asked for a large one.
+    // Many of them are merged here, while they are in the caches: the next that are allocated then
+    // follow one another in memory.
+    if (lists_ != nullptr && lists_->max_length != 0 && ++lists_->released % kMaxReleased == 0) {
+      void* volatile large = std::malloc(kLarge);
+      std::free(large);
+    }
+#endif
   }
 
   static inline thread_local TETHER_STATIC_TLS Lists* lists_ = nullptr;

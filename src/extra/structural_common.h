@@ -158,6 +158,13 @@ class Part {
    * value is user code, which might drop the new one. */
   void Borrow(const TVMFFIAny& cell) { cell_ = cell; }
 
+  /*! \brief The value; the part owns nothing any more. */
+  Any Take() {
+    Own();
+    is_owned_ = false;
+    return details::AnyUnsafe::MoveTVMFFIAnyRawToAny(cell_);
+  }
+
   /*! \brief Owns nothing any more. */
   void LetGo() {
     if (is_owned_) Part gone = std::move(*this);
@@ -232,9 +239,6 @@ class FieldCursor {
 
   /*! \brief What Next returned last. */
   const TVMFFIFieldInfo* Last() const { return Owner()->fields + index_ - 1; }
-
-  /*! \brief Makes Next return that again. */
-  void StepBack() { --index_; }
 
  private:
   const TVMFFITypeInfo* Owner() const {

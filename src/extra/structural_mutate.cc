@@ -7,11 +7,13 @@
 #include <tvm/ffi/container/dict.h>
 #include <tvm/ffi/container/list.h>
 #include <tvm/ffi/container/map.h>
+#include <tvm/ffi/endian.h>
 #include <tvm/ffi/extra/structural_mutate.h>
 #include <tvm/ffi/reflection/registry.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -41,6 +43,9 @@ Shape ShapeOfContainer(int32_t type_index) {
   return type_index == kTVMFFIList ? Shape::kList : Shape::kMapping;
 }
 
+// Whether nobody can change which parts a container has.
+bool IsFixed(int32_t type_index) { return type_index != kTVMFFIList && type_index != kTVMFFIDict; }
+
 /*!
  * \brief The elements, or the values of a map, one at a time, and the container that they make.
  *
@@ -50,19 +55,15 @@ Shape ShapeOfContainer(int32_t type_index) {
  */
 class Rebuild {
  public:
-  Rebuild() = default;
-  Rebuild(Object* node, Shape shape, bool in_place)
-      : source_(node), shape_(shape), in_place_(in_place) {
+  Rebuild(Object* node, Shape shape, bool is_fixed, bool in_place)
+      : source_(node), shape_(shape), in_place_(in_place), is_private_(is_fixed && !in_place) {
     if (shape == Shape::kMapping) index_ = MapOps::FirstIndex(map());
   }
 
   Shape shape() const { return shape_; }
   bool in_place() const { return in_place_; }
   // Whether nobody else can change what the parts are taken from.
-  bool IsPrivate() const {
-    return !in_place_ && (made_ != nullptr || shape_ == Shape::kArray || shape_ == Shape::kFields ||
-                          source_->type_index() == kTVMFFIMap);
-  }
+  bool IsPrivate() const { return is_private_; }
 
   // The part that is next, or null at the end. Only where it is changed in place may the container
   // have changed since the last call.
@@ -77,43 +78,49 @@ class Rebuild {
 
   // The part stays as it is.
   TVM_FFI_INLINE void Keep() {
-    Any* part = Current();
-    if (part == nullptr) return;
-    if (shape_ == Shape::kArray && made_ != nullptr) SeqOps::Append(made_seq(), *part);
+    if (const Any* part = Current()) Keep(*part);
+  }
+  TVM_FFI_INLINE void Keep(const Any& part) {
+    if (shape_ == Shape::kArray && made_ != nullptr) SeqOps::Append(made_seq(), part);
     Advance();
   }
 
-  // The part becomes another value, which must be neither Unchanged nor an Error.
-  TVM_FFI_INLINE void Replace(Any&& value) {
-    if (shape_ == Shape::kArray && made_ != nullptr) {
-      SeqOps::Append(made_seq(), std::move(value));
-      ++index_;
-    } else {
-      ReplaceOther(std::move(value));
-    }
+  // The part becomes another value, which must be neither Unchanged nor an Error, and is taken.
+  TVM_FFI_INLINE void Replace(Any* value) {
+    if (!ReplaceInMade(value)) ReplaceOther(value);
   }
 
-  TVM_FFI_NO_INLINE void ReplaceOther(Any value) {
+  // As Replace, if the new container is there already.
+  TVM_FFI_INLINE bool ReplaceInMade(Any* value) noexcept {
+    if (made_ == nullptr) return false;
+    is_changed_ = true;
+    if (shape_ == Shape::kArray) {
+      SeqOps::Append(made_seq(), std::move(*value));
+      ++index_;
+    } else {
+      Any old = std::move(*value);  // dropped when the index is right again
+      Current()->swap(old);
+      Advance();
+    }
+    return true;
+  }
+
+  TVM_FFI_NO_INLINE void ReplaceOther(Any* value) {
     if (in_place_) {
-      // The old part goes with `value`, when the index is right again.
+      Any old = std::move(*value);
       Any* part = Current();
       if (part == nullptr) return;
-      part->swap(value);
+      part->swap(old);
       Advance();
       return;
     }
-    is_changed_ = true;
     if (shape_ == Shape::kArray) {
-      if (made_ == nullptr) {
-        made_ = ArrayOps::Empty(static_cast<int64_t>(seq()->size()));
-        SeqOps::AppendRange(made_seq(), seq()->begin(), seq()->begin() + index_);
-      }
-      SeqOps::Append(made_seq(), std::move(value));
+      made_ = ArrayOps::Empty(static_cast<int64_t>(seq()->size()));
+      if (index_ != 0) SeqOps::AppendRange(made_seq(), seq()->begin(), seq()->begin() + index_);
     } else {
       MakePrivate();
-      Current()->swap(value);
     }
-    Advance();
+    ReplaceInMade(value);
   }
 
   // A field of a copy of the object becomes another value. The result is None or an Error.
@@ -140,11 +147,25 @@ class Rebuild {
       SeqOps::AppendRange(made_seq(), seq()->begin(), seq()->end());
     }
     source_ = made_.get();
+    is_private_ = true;
   }
 
   Any Finish() {
-    if (!is_changed_) return Unchanged{};
-    return ObjectRef(std::move(made_));
+    Any result = Unchanged{};
+    FinishInto(&result);
+    return result;
+  }
+  // False: nothing has changed. *result must own nothing.
+  TVM_FFI_INLINE bool FinishInto(Any* result) {
+    if (!is_changed_) return false;
+    // The type index and the zeros behind it in one piece: whoever moves the result next would wait
+    // until two pieces are stored.
+    auto* cell = const_cast<TVMFFIAny*>(&CellOf(*result));
+    const auto type_index = static_cast<uint64_t>(made_->type_index());
+    const uint64_t head = type_index << (TVM_FFI_LITTLE_ENDIAN ? 0 : 32);
+    std::memcpy(cell, &head, sizeof(head));
+    cell->v_obj = detail::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(made_));
+    return true;
   }
 
  protected:
@@ -155,11 +176,12 @@ class Rebuild {
   SeqBaseObj* seq() const { return static_cast<SeqBaseObj*>(source_); }
   SeqBaseObj* made_seq() const { return static_cast<SeqBaseObj*>(made_.get()); }
 
-  Object* source_ = nullptr;  // where the parts are taken from
+  Object* source_;  // where the parts are taken from
   ObjectPtr<Object> made_;
   uint64_t index_ = 0;
-  Shape shape_ = Shape::kLeaf;
-  bool in_place_ = false;
+  Shape shape_;
+  bool in_place_;
+  bool is_private_;
   bool is_changed_ = false;
 };
 
@@ -169,7 +191,8 @@ MutateResult LeaveUnchanged(StructuralMutatorObj*, AnyView) { return Unchanged{}
 
 MutateResult MutateParts(StructuralMutatorObj* mutator, AnyView value, InplaceMode mode) {
   auto* container = detail::AnyUnsafe::RawObjectPtrFromAnyViewAfterCheck(value);
-  Rebuild rebuild(container, ShapeOfContainer(value.type_index()), mode == InplaceMode::kAllow);
+  Rebuild rebuild(container, ShapeOfContainer(value.type_index()), IsFixed(value.type_index()),
+                  mode == InplaceMode::kAllow);
   if (!rebuild.IsPrivate()) rebuild.MakePrivate();
   while (Any* part = rebuild.Current()) {
     MutateResult result = mutator->MutateExpected(*part, mode);
@@ -179,7 +202,7 @@ MutateResult MutateParts(StructuralMutatorObj* mutator, AnyView value, InplaceMo
     if (IsUnchanged(made) || (mode == InplaceMode::kDisallow && made.same_as(*part))) {
       rebuild.Keep();
     } else {
-      rebuild.Replace(std::move(made));
+      rebuild.Replace(&made);
     }
   }
   return UnchangedOr<Any>(rebuild.Finish());
@@ -226,17 +249,21 @@ enum class Holder : uint8_t {
 
 // A value whose parts are being mutated.
 struct MutateFrame {
-  MutateFrame(Part&& value, Rebuild&& rebuild) noexcept
-      : node(std::move(value)), parts(std::move(rebuild)) {}
+  MutateFrame(Part&& value, Shape shape, bool is_fixed, bool in_place) noexcept
+      : node(std::move(value)),
+        parts(const_cast<Object*>(node.object()), shape, is_fixed, in_place) {}
+
+  // Whether user code may run: nobody can change or drop what the frame works on.
+  bool IsSecured() const { return is_safe && parts.IsPrivate(); }
 
   Part node;
   Rebuild parts;
-  FieldCursor fields;          // of an object: the next of its fields
-  Any replaced = Unchanged{};  // by a callback in pre-order
+  FieldCursor fields;  // of an object: the next of its fields
   TVMFFISEqHashKind kind = kTVMFFISEqHashKindUnsupported;
   TVMFFIDefRegionKind region = kTVMFFIDefRegionKindNone;
   TVMFFIDefRegionKind inner_region = kTVMFFIDefRegionKindNone;
-  bool is_safe = true;  // whether something that nobody can change refers to the node
+  bool is_safe = true;          // whether something that nobody can change refers to the node
+  bool is_replacement = false;  // a callback in pre-order put the node, which is owned, here
 };
 
 /*! \brief A stack whose frames stay where they are. */
@@ -250,26 +277,34 @@ class FrameStack {
   }
 
   size_t size() const { return size_; }
+  bool IsFull() const { return size_ == kChunk * chunks_.size(); }
   MutateFrame& operator[](size_t i) const {
     return *(reinterpret_cast<MutateFrame*>(chunks_[i / kChunk]->bytes) + i % kChunk);
   }
   MutateFrame& back() const { return *top_; }
 
-  void Push(MutateFrame&& frame) {
-    if (size_ % kChunk == 0 && size_ / kChunk == chunks_.size()) {
-      chunks_.push_back(std::unique_ptr<Chunk>(new Chunk));
-    }
-    top_ = ::new (static_cast<void*>(&(*this)[size_])) MutateFrame(std::move(frame));
+  void Grow() { chunks_.push_back(std::unique_ptr<Chunk>(new Chunk)); }
+
+  // There must be room.
+  template <typename... Args>
+  TVM_FFI_INLINE MutateFrame* Push(Args&&... args) noexcept {
+    top_ = size_ % kChunk == 0 ? &(*this)[size_] : top_ + 1;
     ++size_;
+    return ::new (static_cast<void*>(top_)) MutateFrame(std::forward<Args>(args)...);
   }
-  void Pop() {
+  TVM_FFI_INLINE void Pop() {
     top_->~MutateFrame();
     --size_;
-    top_ = size_ == 0 ? nullptr : &(*this)[size_ - 1];
+    if (size_ % kChunk != 0) {
+      --top_;
+    } else {
+      top_ = size_ == 0 ? nullptr : &(*this)[size_ - 1];
+    }
   }
 
  private:
-  static constexpr size_t kChunk = 32;
+  // Before it gives out a block of a kilobyte or more, glibc merges all the small ones it has free.
+  static constexpr size_t kChunk = 8;
   struct Chunk {
     alignas(MutateFrame) unsigned char bytes[kChunk * sizeof(MutateFrame)];
   };
@@ -304,10 +339,11 @@ class MutateWalkObj : public StructuralMapEngineBase {
     while (true) {
       if (step != Step::kPushed) {
         if (frames_.size() == floor) break;
-        MutateFrame& top = frames_.back();
-        Accept(&top, step, &result);
+        Accept(&frames_.back(), step, &result);
       }
-      step = Advance(&result);
+      MutateFrame* top = &frames_.back();
+      step = top->parts.shape() == Shape::kFields ? AdvanceFields(top, &result)
+                                                  : AdvanceParts(top, &result);
     }
     if (step == Step::kUnchanged) return Unchanged{};
     return result;
@@ -320,16 +356,24 @@ class MutateWalkObj : public StructuralMapEngineBase {
     kPushed,     // a frame was pushed for the value
   };
 
+  // What is done with a value that is met.
+  enum class Way : uint8_t {
+    kPass,   // nothing: no callback, no parts
+    kCall,   // a callback, and nothing is left to do after it
+    kOpen,   // its parts, and nothing before them
+    kEnter,  // anything else
+  };
+
   // What the engine asks about the type of every value.
   struct Facts {
     int32_t type_index = -1;
     Shape shape = Shape::kLeaf;
-    // Whether values of the type are left alone: no callback, no parts.
-    bool is_passive = false;
+    Way way = Way::kEnter;
+    bool is_fixed = true;      // nobody can change which parts there are
     bool has_callback = true;  // there may be one
     bool can_copy = true;
-    const DynamicCallback* callback = nullptr;
     TVMFFISEqHashKind kind = kTVMFFISEqHashKindUnsupported;
+    const DynamicCallback* callback = nullptr;
     const TVMFFITypeInfo* type = nullptr;  // of objects with fields
   };
 
@@ -354,6 +398,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
       case kTVMFFIDict:
         // As their hooks do, which are there for other engines.
         facts.shape = ShapeOfContainer(type_index);
+        facts.is_fixed = IsFixed(type_index);
         break;
       default:
         if (Hooks()[type_index] != nullptr || InplaceHooks()[type_index] != nullptr) {
@@ -368,8 +413,24 @@ class MutateWalkObj : public StructuralMapEngineBase {
     }
     if (callbacks_ != nullptr) facts.callback = FindCallback(*callbacks_, type_index);
     facts.has_callback = callbacks_ == nullptr || facts.callback != nullptr;
-    facts.is_passive = facts.shape == Shape::kLeaf && !facts.has_callback;
+    facts.way = WayOf(facts);
     return facts;
+  }
+
+  Way WayOf(const Facts& facts) const {
+    const bool is_called_first = facts.has_callback && dispatch_.form != kPost;
+    switch (facts.shape) {
+      case Shape::kLeaf:
+        if (!facts.has_callback) return Way::kPass;
+        return dispatch_.form == kPre ? Way::kEnter : Way::kCall;
+      case Shape::kHook:
+        return Way::kEnter;
+      case Shape::kFields:
+        if (!facts.can_copy || IsFreeVarOrDAGNode(facts.kind)) return Way::kEnter;
+        [[fallthrough]];
+      default:
+        return is_called_first ? Way::kEnter : Way::kOpen;
+    }
   }
 
   // What hooks and callbacks ask for. The frames belong to one thread.
@@ -403,6 +464,12 @@ class MutateWalkObj : public StructuralMapEngineBase {
   }
   static constexpr StructuralMutatorVTable kVTable{&MutateImpl, &InplaceImpl, &GetImpl, &SetImpl};
 
+  // What IsStackLow asks for; the thread's own variable takes time to find.
+  static StackReserve ReserveOfThread() {
+    (void)IsStackLow();  // looks it up
+    return stack_reserve;
+  }
+
   static const reflection::TypeAttrColumn& Hooks() {
     static const reflection::TypeAttrColumn hooks(type_attr::kStructuralMutate);
     return hooks;
@@ -416,8 +483,8 @@ class MutateWalkObj : public StructuralMapEngineBase {
   Step Enter(Part* value, TVMFFIDefRegionKind region, bool may_change, Holder holder,
              Any* result) noexcept {
     const Facts& now = FactsOf(value->type_index());
-    if (now.is_passive) return Step::kUnchanged;
-    if (now.shape == Shape::kLeaf && dispatch_.form != kPre) {
+    if (now.way == Way::kPass) return Step::kUnchanged;
+    if (now.way == Way::kCall) {
       return CallForLeaf(now, value, region, may_change, holder, result);
     }
     if (dispatch_.form == kPost || !now.has_callback) {
@@ -428,7 +495,8 @@ class MutateWalkObj : public StructuralMapEngineBase {
     // To own a value that the callback may change would forbid that.
     if (dispatch_.form == kPre || holder == Holder::kField) Hold(value, holder);
     bool matched = false;
-    Any answer = Call(facts, value->view(), region, may_change_value, &matched);
+    Any answer;
+    Call(facts, value->view(), region, may_change_value, &matched, &answer);
     const bool is_there = holder != Holder::kSlot || IsNextPart(*value);
     if (IsError(answer)) {
       if (is_there || dispatch_.form == kPre) AddFrame(answer, value->view());
@@ -439,10 +507,9 @@ class MutateWalkObj : public StructuralMapEngineBase {
       if (holder == Holder::kSlot && is_there) value->LetGo();
       return Start(facts, value, region, may_change && is_there, holder, result);
     }
-    Part made = Part::Borrowed(answer);
-    Step step =
-        Start(FactsOf(made.type_index()), &made, region, true, Holder::kSafe, result, &answer);
-    if (step == Step::kUnchanged) return Become(std::move(answer), result);
+    Part made = Part::Owned(std::move(answer));
+    Step step = Start(FactsOf(made.type_index()), &made, region, true, Holder::kSafe, result, true);
+    if (step == Step::kUnchanged) return Become(made.Take(), result);
     return step;
   }
 
@@ -452,7 +519,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
     const bool may_change_value = may_change && IsUniqueObject(value->view());
     Hold(value, holder);
     bool matched = false;
-    *result = Call(facts, value->view(), region, may_change_value, &matched);
+    Call(facts, value->view(), region, may_change_value, &matched, result);
     if (IsUnchanged(*result)) return Step::kUnchanged;
     if (TVM_FFI_PREDICT_FALSE(IsError(*result))) AddFrame(*result, value->view());
     return Step::kChanged;
@@ -468,16 +535,22 @@ class MutateWalkObj : public StructuralMapEngineBase {
     if (holder != Holder::kSafe) value->Own();
   }
 
+  // Whether a value has changed at all.
+  TVM_FFI_INLINE static Step Compare(const Part& value, Any* result) {
+    if (!result->same_as(value.any())) return Step::kChanged;
+    *result = Any();
+    return Step::kUnchanged;
+  }
+
   static Step Become(Any&& made, Any* result) {
     if (IsUnchanged(made)) return Step::kUnchanged;
     *result = std::move(made);
     return Step::kChanged;
   }
 
-  // Default mutation of a value. A frame for it takes *replaced, which a callback put in the place
-  // of another value.
+  // Default mutation of a value, which may be a replacement by a callback in pre-order.
   Step Start(const Facts& facts, Part* value, TVMFFIDefRegionKind region, bool may_change,
-             Holder holder, Any* result, Any* replaced = nullptr) noexcept {
+             Holder holder, Any* result, bool is_replacement = false) noexcept {
     Any made = Unchanged{};
     if (facts.shape == Shape::kHook) {
       const bool in_place = may_change && IsUniqueObject(value->view());
@@ -486,82 +559,47 @@ class MutateWalkObj : public StructuralMapEngineBase {
                FindVar(value->view(), facts.kind, region, &made)) {
       // known already
     } else if (facts.shape != Shape::kLeaf) {
-      const Step step = Descend(facts, value, region, may_change, holder, replaced, &made, result);
-      if (step == Step::kPushed) return step;
+      if (!facts.can_copy) {
+        failure_ = Error("TypeError", "__ffi_shallow_copy__ must be an ffi.Function", "");
+        AddFrame(failure_, value->view());
+      } else if (Open(facts, std::move(*value), region, may_change, holder, is_replacement)) {
+        return Step::kPushed;
+      }
+      made = TakeFailure();
     }
-    return Complete(value, region, holder, std::move(made), result);
+    return Complete(value, region, holder, Become(std::move(made), result), result);
   }
 
-  // Begins with the parts of a value. Most nodes of a tree are its last ones: their parts are done
-  // without a frame on the stack, and *made is what they make.
-  Step Descend(const Facts& facts, Part* value, TVMFFIDefRegionKind region, bool may_change,
-               Holder holder, Any* replaced, Any* made, Any* result) noexcept {
-    auto* object = const_cast<Object*>(value->object());
-    const TVMFFISEqHashKind kind = facts.kind;
-    bool in_place = false;
-    FieldCursor fields;
-    if (facts.shape != Shape::kFields) {
-      in_place = may_change && object->unique();
-    } else if (facts.can_copy) {
-      fields = FieldCursor(facts.type);
-    } else {
-      failure_ = Error("TypeError", "__ffi_shallow_copy__ must be an ffi.Function", "");
+  // Puts a frame for the parts of a value on the stack. False: that failed, and failure_ says why.
+  TVM_FFI_INLINE bool Open(const Facts& facts, Part&& value, TVMFFIDefRegionKind region,
+                           bool may_change, Holder holder, bool is_replacement = false) noexcept {
+    const size_t depth = frames_.size();
+    if (TVM_FFI_PREDICT_FALSE(frames_.IsFull()) && !Try([&] { MakeRoom(); })) {
+      AddFrame(failure_, value.view());
+      return false;
     }
-    Rebuild parts(object, facts.shape, in_place);
-    if (parts.shape() != Shape::kFields && !MayChangeAnyTime()) {
-      const bool may_call = dispatch_.form != kPre && !in_place && holder == Holder::kSafe;
-      if (DoLeaves(&parts, region, may_call, result)) {
-        return Ended(&parts, kind, region, value->view(), made);
-      }
-    }
-    MutateFrame frame(std::move(*value), std::move(parts));
-    frame.fields = fields;
-    frame.kind = kind;
-    frame.region = region;
-    frame.inner_region = InnerDefRegion(kind, region);
-    frame.is_safe = holder == Holder::kSafe;
-    if (in_place) frame.node.Own();
-    if (MayChangeAnyTime() && failure_ == nullptr) Secure(&frame);
-    bool is_local = true;
-    if (replaced != nullptr) frame.replaced = std::move(*replaced);
-    AdvanceIn(&frame, &is_local, result);
-    if (!is_local) return Step::kPushed;
-    if (replaced != nullptr) *replaced = std::move(frame.replaced);
-    *value = std::move(frame.node);
-    return Ended(&frame.parts, kind, region, value->view(), made);
-  }
-
-  // The parts of a container, as long as they are leaves. True: that was all of them, or a failure.
-  TVM_FFI_INLINE bool DoLeaves(Rebuild* parts, TVMFFIDefRegionKind region, bool may_call,
-                               Any* result) noexcept {
-    while (Any* part = parts->Current()) {
-      const Facts& facts = FactsOf(part->type_index());
-      if (facts.is_passive) {
-        parts->Keep();
-        continue;
-      }
-      if (facts.shape != Shape::kLeaf || !may_call) return false;
-      if (!parts->IsPrivate() && !Try([&] { parts->MakePrivate(); })) return true;
-      Part value = Part::Borrowed(*part);
-      const Step step = CallForLeaf(facts, &value, region, false, Holder::kSafe, result);
-      if (step == Step::kUnchanged || result->same_as(value.any())) {
-        parts->Keep();
-      } else if (IsError(*result)) {
-        failure_ = std::move(*result);
-      } else {
-        Try([&] { parts->Replace(std::move(*result)); });
-      }
-      if (TVM_FFI_PREDICT_FALSE(failure_ != nullptr)) return true;
-    }
+    const bool in_place =
+        may_change && facts.shape != Shape::kFields && IsUniqueObject(value.view());
+    MutateFrame* frame = frames_.Push(std::move(value), facts.shape, facts.is_fixed, in_place);
+    if (facts.shape == Shape::kFields) frame->fields = FieldCursor(facts.type);
+    frame->kind = facts.kind;
+    frame->region = region;
+    frame->inner_region = InnerDefRegion(facts.kind, region);
+    frame->is_safe = holder == Holder::kSafe;
+    if (in_place) frame->node.Own();
+    frame->is_replacement = is_replacement;
+    if (secured_ == depth && frame->IsSecured()) ++secured_;
+    if (MayChangeAnyTime()) Secure();
     return true;
   }
 
-  // All parts are done, or there is a failure.
-  Step Ended(Rebuild* parts, TVMFFISEqHashKind kind, TVMFFIDefRegionKind region, AnyView node,
-             Any* made) noexcept {
-    *made = failure_ != nullptr ? TakeFailure() : Finish(parts, kind, region, node);
-    if (IsError(*made)) AddFrame(*made, node);
-    return Step::kChanged;
+  TVM_FFI_NO_INLINE void MakeRoom() {
+    const size_t depth = frames_.size();
+    if (depth >= kMaxGraphDepth) {
+      TVM_FFI_THROW(ValueError) << "StructuralMutate: the value is nested too deeply";
+    }
+    if (circle_watch_.DueAt(depth)) CheckNotCyclic();
+    frames_.Grow();
   }
 
   Any CallHook(Part* value, TVMFFIDefRegionKind region, bool in_place, Holder holder) noexcept {
@@ -590,17 +628,6 @@ class MutateWalkObj : public StructuralMapEngineBase {
     return kind == kTVMFFISEqHashKindFreeVar && region == kTVMFFIDefRegionKindNone;
   }
 
-  // Puts a frame on the stack. False: that failed, and failure_ says why.
-  bool Push(MutateFrame* frame) noexcept {
-    return Try([&] {
-      if (frames_.size() >= kMaxGraphDepth) {
-        TVM_FFI_THROW(ValueError) << "StructuralMutate: the value is nested too deeply";
-      }
-      if (circle_watch_.DueAt(frames_.size() + 1)) CheckNotCyclic();
-      frames_.Push(std::move(*frame));
-    });
-  }
-
   void CheckNotCyclic() const {
     AddressMap<const Object*, bool> on_path;
     for (size_t i = 0; i < frames_.size(); ++i) {
@@ -623,17 +650,13 @@ class MutateWalkObj : public StructuralMapEngineBase {
   }
 
   // User code may change and drop what frames refer to, from here on. False: failure_ is set.
-  TVM_FFI_INLINE bool Secure(MutateFrame* local = nullptr) noexcept {
-    if (TVM_FFI_PREDICT_TRUE(secured_ == frames_.size())) {
-      if (local == nullptr || (local->is_safe && local->parts.IsPrivate())) return true;
-    }
-    return SecureAll(local);
+  TVM_FFI_INLINE bool Secure() noexcept {
+    return TVM_FFI_PREDICT_TRUE(secured_ == frames_.size()) || SecureAll();
   }
 
-  TVM_FFI_NO_INLINE bool SecureAll(MutateFrame* local) noexcept {
+  TVM_FFI_NO_INLINE bool SecureAll() noexcept {
     return Try([&] {
       for (; secured_ < frames_.size(); ++secured_) SecureFrame(&frames_[secured_]);
-      if (local != nullptr) SecureFrame(local);
     });
   }
 
@@ -660,172 +683,184 @@ class MutateWalkObj : public StructuralMapEngineBase {
 
   // A part of a frame is done.
   TVM_FFI_INLINE void Accept(MutateFrame* frame, Step step, Any* result) noexcept {
-    if (step == Step::kChanged) {
-      Change(frame, result);
-    } else if (frame->parts.shape() != Shape::kFields) {
-      frame->parts.Keep();
+    const bool is_field = frame->parts.shape() == Shape::kFields;
+    if (step == Step::kUnchanged) {
+      if (!is_field) frame->parts.Keep();
+    } else if (TVM_FFI_PREDICT_FALSE(IsError(*result))) {
+      failure_ = std::move(*result);
+    } else if (is_field) {
+      ChangeField(frame, result);
+    } else if (!frame->parts.ReplaceInMade(result)) {
+      Try([&] { frame->parts.ReplaceOther(result); });
     }
   }
 
-  TVM_FFI_NO_INLINE void Change(MutateFrame* frame, Any* result) noexcept {
-    Any mutated = std::move(*result);
-    if (IsError(mutated)) {
-      failure_ = std::move(mutated);
-      return;
-    }
-    Try([&] {
-      if (frame->parts.shape() == Shape::kFields) {
-        failure_ = frame->parts.ReplaceField(frame->fields.Last(), mutated);
-      } else {
-        frame->parts.Replace(std::move(mutated));
-      }
-    });
+  void ChangeField(MutateFrame* frame, Any* result) noexcept {
+    const Any mutated = std::move(*result);
+    Try([&] { failure_ = frame->parts.ReplaceField(frame->fields.Last(), mutated); });
   }
 
-  // Goes on with the top frame.
-  Step Advance(Any* result) noexcept {
-    MutateFrame& top = frames_.back();
-    bool is_local = false;
-    if (!AdvanceIn(&top, &is_local, result)) return Step::kPushed;
-    Any made;
-    Ended(&top.parts, top.kind, top.region, top.node.view(), &made);
-    const TVMFFIDefRegionKind region = top.region;
-    const Holder holder = top.is_safe ? Holder::kSafe : Holder::kField;
-    Any replaced = std::move(top.replaced);
-    Part node = PopFrame();
-    const Step step = Complete(&node, region, holder, std::move(made), result);
-    return step == Step::kUnchanged ? Become(std::move(replaced), result) : step;
-  }
-
-  // Takes the parts of a frame up to the end, or a failure (true), or up to one that got a frame of
-  // its own (false). A frame that is local moves to the stack when it has to be there, and goes on
-  // from there.
-  TVM_FFI_INLINE bool AdvanceIn(MutateFrame* frame, bool* is_local, Any* result) noexcept {
-    if (TVM_FFI_PREDICT_FALSE(failure_ != nullptr)) return true;
-    return frame->parts.shape() == Shape::kFields ? AdvanceFields(frame, is_local, result)
-                                                  : AdvanceParts(frame, is_local, result);
-  }
-
-  bool AdvanceParts(MutateFrame* frame, bool* is_local, Any* result) noexcept {
-    while (Any* part = frame->parts.Current()) {
+  // Goes on with the top frame: up to a part that gets a frame of its own, or to the end.
+  TVM_FFI_INLINE Step AdvanceParts(MutateFrame* frame, Any* result) noexcept {
+    const bool in_place = frame->parts.in_place();
+    const Holder holder = in_place ? Holder::kSlot : Holder::kSafe;
+    const TVMFFIDefRegionKind region = frame->inner_region;
+    while (TVM_FFI_PREDICT_TRUE(failure_ == nullptr)) {
+      Any* part = frame->parts.Current();
+      if (part == nullptr) break;
       const Facts& facts = FactsOf(part->type_index());
-      if (facts.is_passive) {
-        frame->parts.Keep();
+      if (facts.way == Way::kPass) {
+        frame->parts.Keep(*part);
         continue;
       }
-      if (*is_local && !CanBeDoneLocally(facts, frame, is_local)) return *is_local;
-      const bool in_place = frame->parts.in_place();
-      const Holder holder = in_place ? Holder::kSlot : Holder::kSafe;
+      if (facts.way == Way::kOpen) {
+        if (Open(facts, Part::Borrowed(*part), region, in_place, holder)) return Step::kPushed;
+        break;
+      }
       Part value = Part::Borrowed(*part);
-      Step step = Enter(&value, frame->inner_region, in_place, holder, result);
-      if (step == Step::kPushed) return false;
-      if (!in_place && step == Step::kChanged && result->same_as(value.any())) {
-        step = Step::kUnchanged;
-      }
+      Step step = Meet(facts, &value, region, in_place, holder, result);
+      if (step == Step::kPushed) return step;
+      if (step == Step::kChanged && !in_place) step = Compare(value, result);
       Accept(frame, step, result);
-      if (TVM_FFI_PREDICT_FALSE(failure_ != nullptr)) return true;
     }
-    return true;
+    return Close(frame, result);
   }
 
-  bool AdvanceFields(MutateFrame* frame, bool* is_local, Any* result) noexcept {
-    while (const TVMFFIFieldInfo* field = frame->fields.Next()) {
+  // As AdvanceParts, for the fields of an object.
+  TVM_FFI_INLINE Step AdvanceFields(MutateFrame* frame, Any* result) noexcept {
+    while (TVM_FFI_PREDICT_TRUE(failure_ == nullptr)) {
+      const TVMFFIFieldInfo* field = frame->fields.Next();
+      if (field == nullptr) break;
       Part value;
-      if (!ReadField(frame, *is_local, field, &value)) return true;
+      if (!ReadField(frame, field, &value)) break;
       const Facts& facts = FactsOf(value.type_index());
-      if (facts.is_passive) continue;
-      if (*is_local && !CanBeDoneLocally(facts, frame, is_local)) {
-        if (!*is_local) frames_.back().fields.StepBack();
-        return *is_local;
+      if (facts.way == Way::kPass) continue;
+      const TVMFFIDefRegionKind region = FieldDefRegion(field, frame->inner_region);
+      if (facts.way == Way::kOpen) {
+        if (Open(facts, std::move(value), region, false, Holder::kField)) return Step::kPushed;
+        break;
       }
-      Step step =
-          Enter(&value, FieldDefRegion(field, frame->inner_region), false, Holder::kField, result);
-      if (step == Step::kPushed) return false;
-      if (step == Step::kChanged && result->same_as(value.any())) step = Step::kUnchanged;
+      Step step = Meet(facts, &value, region, false, Holder::kField, result);
+      if (step == Step::kPushed) return step;
+      if (step == Step::kChanged) step = Compare(value, result);
       Accept(frame, step, result);
-      if (TVM_FFI_PREDICT_FALSE(failure_ != nullptr)) return true;
     }
-    return true;
+    return Close(frame, result);
   }
 
-  // Whether a part of a local frame can be done while it is local: leaves, of which nothing is left
-  // to do after the callback. Else the frame moves to the stack, unless that fails.
-  TVM_FFI_INLINE bool CanBeDoneLocally(const Facts& facts, MutateFrame* frame,
-                                       bool* is_local) noexcept {
-    if (facts.shape == Shape::kLeaf && dispatch_.form != kPre && !frame->parts.in_place()) {
-      if (frame->is_safe && frame->parts.IsPrivate()) return true;
-      return Secure(frame);
-    }
-    *is_local = !Push(frame);
-    return false;
+  // Begins with a part that is not just opened.
+  TVM_FFI_INLINE Step Meet(const Facts& facts, Part* value, TVMFFIDefRegionKind region,
+                           bool may_change, Holder holder, Any* result) noexcept {
+    return facts.way == Way::kCall ? CallForLeaf(facts, value, region, may_change, holder, result)
+                                   : Enter(value, region, may_change, holder, result);
   }
 
-  TVM_FFI_INLINE bool ReadField(MutateFrame* frame, bool is_local, const TVMFFIFieldInfo* field,
+  // All parts of the top frame are done, or there is a failure.
+  TVM_FFI_INLINE Step Close(MutateFrame* frame, Any* result) noexcept {
+    Step step = Step::kChanged;
+    if (TVM_FFI_PREDICT_FALSE(failure_ != nullptr)) {
+      *result = TakeFailure();
+    } else {
+      if (!frame->parts.FinishInto(result)) step = Step::kUnchanged;
+      if (IsFreeVarOrDAGNode(frame->kind)) step = Remember(*frame, step, result);
+    }
+    if (step == Step::kChanged && IsError(*result)) AddFrame(*result, frame->node.view());
+    const TVMFFIDefRegionKind region = frame->region;
+    const Holder holder = frame->is_safe ? Holder::kSafe : Holder::kField;
+    const bool is_replacement = frame->is_replacement;
+    Part node = PopFrame();
+    step = Complete(&node, region, holder, step, result);
+    if (TVM_FFI_PREDICT_TRUE(step != Step::kUnchanged || !is_replacement)) return step;
+    return Become(node.Take(), result);
+  }
+
+  TVM_FFI_INLINE bool ReadField(MutateFrame* frame, const TVMFFIFieldInfo* field,
                                 Part* value) noexcept {
     if (TVM_FFI_PREDICT_TRUE(KindOfField(*field) != FieldKind::kGetter)) {
       value->ReadFrom(field, frame->node.object());
       return true;
     }
-    return Secure(is_local ? frame : nullptr) &&
-           Try([&] { value->ReadFrom(field, frame->node.object()); });
+    return Secure() && Try([&] { value->ReadFrom(field, frame->node.object()); });
   }
 
   Any TakeFailure() { return std::exchange(failure_, Any()); }
 
-  // What the parts make of their node.
-  Any Finish(Rebuild* parts, TVMFFISEqHashKind kind, TVMFFIDefRegionKind region,
-             AnyView node) noexcept {
-    Any made = parts->Finish();
-    if (!IsFreeVarOrDAGNode(kind)) return made;
-    if (kind == kTVMFFISEqHashKindFreeVar && IsUnchanged(made) &&
-        region != kTVMFFIDefRegionKindPattern) {
-      return made;
+  // What becomes of a variable, or of a node that may be met again.
+  Step Remember(const MutateFrame& frame, Step step, Any* result) noexcept {
+    const bool is_same = step == Step::kUnchanged;
+    if (is_same && frame.kind == kTVMFFISEqHashKindFreeVar &&
+        frame.region != kTVMFFIDefRegionKindPattern) {
+      return step;
     }
-    Any set = detail::AnyUnsafe::MoveTVMFFIAnyRawToAny(VarRemapSetImpl(this, node, made));
-    return IsError(set) ? set : made;
+    const Any made = is_same ? Any(Unchanged{}) : *result;
+    Any set =
+        detail::AnyUnsafe::MoveTVMFFIAnyRawToAny(VarRemapSetImpl(this, frame.node.view(), made));
+    return IsError(set) ? Become(std::move(set), result) : step;
   }
 
   // From the result of the descent to that of the value.
-  TVM_FFI_INLINE Step Complete(Part* value, TVMFFIDefRegionKind region, Holder holder, Any made,
+  TVM_FFI_INLINE Step Complete(Part* value, TVMFFIDefRegionKind region, Holder holder, Step step,
                                Any* result) noexcept {
-    if (dispatch_.form == kPost && !IsError(made)) {
-      const bool is_same = IsUnchanged(made);
-      const Facts& facts = FactsOf(is_same ? value->type_index() : made.type_index());
-      if (facts.has_callback) {
-        Part descended = Part::Borrowed(made);
-        Part* seen = is_same ? value : &descended;
-        if (is_same) Hold(value, holder);
-        bool matched = false;
-        Any answer = Call(facts, seen->view(), region, false, &matched);
-        if (IsError(answer)) AddFrame(answer, seen->view());
-        if (answer.same_as(value->any())) return Step::kUnchanged;
-        if (!IsUnchanged(answer)) return Become(std::move(answer), result);
-      }
-    }
-    return Become(std::move(made), result);
+    if (dispatch_.form != kPost) return step;
+    const bool is_same = step == Step::kUnchanged;
+    if (!is_same && IsError(*result)) return step;
+    const Facts& facts = FactsOf(is_same ? value->type_index() : result->type_index());
+    return facts.has_callback ? CallAfter(facts, value, region, holder, is_same, result) : step;
   }
 
-  // What a callback makes of a value; *matched tells whether there is one.
-  Any Call(const Facts& facts, AnyView value, TVMFFIDefRegionKind region, bool may_change,
-           bool* matched) noexcept {
-    if (!Secure()) return TakeFailure();
-    const bool is_map = dispatch_.form != kOwn;
-    if (!is_map && IsStackLow()) return Error("ValueError", kHooksUsedUpStack, "");
-    RestoredRegion restored(&def_region_mode_, is_map ? def_region_mode_ : region);
-    const int32_t extra = is_map ? static_cast<int32_t>(region) : (may_change ? 1 : 0);
-    StructuralMutatorObj* mutator = is_map ? nullptr : this;
+  Step CallAfter(const Facts& facts, Part* value, TVMFFIDefRegionKind region, Holder holder,
+                 bool is_same, Any* result) noexcept {
+    Any made = is_same ? Any() : std::move(*result);
+    if (is_same) Hold(value, holder);
+    const AnyView seen = is_same ? value->view() : AnyView(made);
+    bool matched = false;
+    Any answer;
+    Call(facts, seen, region, false, &matched, &answer);
+    if (IsError(answer)) AddFrame(answer, seen);
+    if (answer.same_as(value->any())) return Step::kUnchanged;
+    if (!IsUnchanged(answer)) return Become(std::move(answer), result);
+    return is_same ? Step::kUnchanged : Become(std::move(made), result);
+  }
+
+  // What a callback makes of a value; *matched tells whether there is one. *result must own
+  // nothing.
+  void Call(const Facts& facts, AnyView value, TVMFFIDefRegionKind region, bool may_change,
+            bool* matched, Any* result) noexcept {
+    if (!Secure()) {
+      *result = TakeFailure();
+    } else if (dispatch_.form != kOwn) {
+      Invoke(facts, value, nullptr, static_cast<int32_t>(region), matched, result);
+    } else if (StackAddress() - reserve_.lowest < reserve_.size) {
+      *result = Error("ValueError", kHooksUsedUpStack, "");
+    } else {
+      RestoredRegion restored(&def_region_mode_, region);
+      Invoke(facts, value, this, may_change ? 1 : 0, matched, result);
+    }
+  }
+
+  TVM_FFI_INLINE void Invoke(const Facts& facts, AnyView value, StructuralMutatorObj* mutator,
+                             int32_t extra, bool* matched, Any* result) noexcept {
     if (callbacks_ == nullptr) {
-      return detail::AnyUnsafe::MoveTVMFFIAnyRawToAny(
+      *result = detail::AnyUnsafe::MoveTVMFFIAnyRawToAny(
           dispatch_.call(dispatch_.self, value, mutator, extra, matched));
+      return;
     }
     *matched = true;
     const DynamicCallback& callback = *facts.callback;
-    Expected<Any> result =
-        is_map ? (callback.takes_extra ? callback.call.CallExpected<Any>(value, extra)
-                                       : callback.call.CallExpected<Any>(value))
-               : (callback.takes_extra ? callback.call.CallExpected<Any>(value, mutator, extra)
-                                       : callback.call.CallExpected<Any>(value, mutator));
-    return detail::ExpectedUnsafe::GetData(result);
+    AnyView args[3] = {value};
+    int32_t count = 1;
+    if (mutator != nullptr) args[count++] = mutator;
+    if (callback.takes_extra) args[count++] = extra;
+    auto* function = const_cast<FunctionObj*>(callback.call.get());
+    if (TVM_FFI_PREDICT_FALSE(function == nullptr)) {
+      *result = callback.call.CallExpected<>().error();
+      return;
+    }
+    auto* cell = const_cast<TVMFFIAny*>(&CellOf(*result));
+    StoreNone(cell);
+    const int code =
+        function->safe_call(function, reinterpret_cast<const TVMFFIAny*>(args), count, cell);
+    if (TVM_FFI_PREDICT_FALSE(code != 0)) *result = detail::MoveFromSafeCallRaised();
   }
 
   // Another region, until the end of the scope.
@@ -847,6 +882,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
   MutateDispatch dispatch_;
   const DynamicCallbacks* callbacks_;
   const std::thread::id thread_ = std::this_thread::get_id();
+  const StackReserve reserve_ = ReserveOfThread();
   bool has_ended_ = false;
   FrameStack frames_;
   size_t secured_ = 0;  // frames_[0, secured_) need nothing any more before user code runs

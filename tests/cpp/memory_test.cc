@@ -10,6 +10,7 @@
 #include <tvm/ffi/memory.h>
 #include <tvm/ffi/string.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -328,6 +329,39 @@ TEST(BuiltinAllocator, KeepsOneBodyOffsetForEveryAlignment) {
 #endif
       std::memset(body, 0xCD, size);
       ObjectUnsafe::GetObjectAllocHeaderFromPtr(body)->delete_space(body);
+    }
+  }
+}
+
+TEST(BuiltinAllocator, ReleasedBlocksServeOnlyWhatFits) {
+  TVMFFICustomAllocator* builtin = TVMFFIGetCustomAllocator();
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::pair<char*, size_t>> bodies;
+    for (size_t size = 1; size < 700; ++size) {
+      const size_t asked = round % 2 == 0 ? size : 700 - size;
+      auto* body = static_cast<char*>(builtin->allocate(asked, 16, 64, builtin->context));
+      ASSERT_NE(body, nullptr);
+      std::memset(body, static_cast<int>(asked % 251), asked);
+      bodies.emplace_back(body, asked);
+    }
+    for (auto [body, size] : bodies) {
+      const auto wrong = [size = size](char c) {
+        return static_cast<unsigned char>(c) != size % 251;
+      };
+      ASSERT_TRUE(std::none_of(body, body + size, wrong)) << "two blocks overlap";
+      ObjectUnsafe::GetObjectAllocHeaderFromPtr(body)->delete_space(body);
+    }
+  }
+}
+
+TEST(BuiltinAllocator, ManyReleasedBlocksAreUsedAgain) {
+  // More than a thread keeps, so that most go back to malloc.
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Array<Any>> arrays;
+    for (int64_t i = 0; i < 20000; ++i) arrays.push_back(Array<Any>{i, Array<Any>{i}});
+    for (int64_t i = 0; i < 20000; ++i) {
+      ASSERT_EQ(arrays[i][0].cast<int64_t>(), i);
+      ASSERT_EQ(arrays[i][1].cast<Array<int64_t>>()[0], i);
     }
   }
 }

@@ -125,6 +125,16 @@ int64_t Double(int64_t i) { return 2 * i; }
 
 bool Same(const Any& a, const Any& b) { return StructuralEqual::Equal(a, b); }
 
+// A map, as other languages call it.
+Any CallMap(const Any& root, int32_t type_index, Function callback) {
+  using Callbacks = Array<Tuple<int32_t, Function>>;
+  static const Function map = Function::GetGlobalRequired("ffi.StructuralMap");
+  Tuple<int32_t, Function> entry(type_index, std::move(callback));
+  return map(root, Callbacks{entry}, Callbacks(), 1);
+}
+
+int64_t UsesOf(const Any& value) { return value.as<Object>()->use_count(); }
+
 // ---- results -------------------------------------------------------------------------------
 
 TEST(UnchangedOr, HoldsTheMarkerOrAValue) {
@@ -308,6 +318,90 @@ TEST(StructuralMap, DeepAndCyclicValues) {
   EXPECT_EQ(ErrorText([&] { StructuralMap<kPost>(cycle, Double); }),
             "ValueError: StructuralMutate: the value contains itself (at type `ffi.List`)");
   cycle.clear();
+}
+
+TEST(StructuralMap, EveryDepthComesBackWhole) {
+  // Parts before and behind the one that is descended into, kept and changed, in all containers.
+  Any value = 1;
+  Any expected = 2;
+  for (int depth = 0; depth < 70; ++depth) {
+    Any kept = String("a string that is not small");
+    switch (depth % 5) {
+      case 0:
+        value = Array<Any>{kept, value, depth, kept};
+        expected = Array<Any>{kept, expected, 2 * depth, kept};
+        break;
+      case 1:
+        value = List<Any>{kept, value, depth};
+        expected = List<Any>{kept, expected, 2 * depth};
+        break;
+      case 2:
+        value = Map<Any, Any>{{1, kept}, {2, value}, {3, depth}};
+        expected = Map<Any, Any>{{1, kept}, {2, expected}, {3, 2 * depth}};
+        break;
+      case 3:
+        value = Dict<Any, Any>{{1, kept}, {2, value}, {3, depth}};
+        expected = Dict<Any, Any>{{1, kept}, {2, expected}, {3, 2 * depth}};
+        break;
+      default:
+        value = Make<PairObj>(value, Any(depth));
+        expected = Make<PairObj>(expected, Any(2 * depth));
+    }
+    ASSERT_TRUE(Same(StructuralMap<kPost>(value, Double), expected)) << depth;
+    ASSERT_TRUE(Same(StructuralMap<kPre>(value, Double), expected)) << depth;
+    Function twice = Function::FromTyped(Double);
+    ASSERT_TRUE(Same(CallMap(value, TypeIndex::kTVMFFIInt, twice), expected)) << depth;
+  }
+}
+
+TEST(StructuralMap, LeavesNoReferenceBehind) {
+  Any text = String("a string that is not small");
+  Array<Any> root{text, Array<Any>{text}, Map<Any, Any>{{1, text}}, Make<PairObj>(text, Any(1))};
+  const int64_t uses = UsesOf(text);
+  // What comes back as it was is no change.
+  auto same = [](String s) { return s; };
+  EXPECT_TRUE(StructuralMap<kPost>(root, same).same_as(root));
+  EXPECT_TRUE(StructuralMap<kPre>(root, same).same_as(root));
+  Function function = Function::FromTyped(same);
+  EXPECT_TRUE(CallMap(root, TypeIndex::kTVMFFIStr, function).same_as(root));
+  EXPECT_EQ(UsesOf(text), uses);
+  EXPECT_EQ(root.use_count(), 1);
+  // What takes the place of the parts, too.
+  Any other = String("another string that is not small");
+  Function replace = Function::FromTyped([&](const String&) { return other; });
+  Any made = CallMap(root, TypeIndex::kTVMFFIStr, replace);
+  EXPECT_EQ(UsesOf(text), uses);
+  EXPECT_EQ(UsesOf(other), 5);
+  made = nullptr;
+  EXPECT_EQ(UsesOf(other), 1);
+}
+
+TEST(StructuralMap, AReplacementThatStaysIsHandedOn) {
+  Array<Any> other{String("a string that is not small")};
+  auto replace = [&](const Map<Any, Any>&) { return other; };
+  Any root = Array<Any>{Map<Any, Any>{{1, 2}}};
+  Any made = StructuralMap<kPre>(root, replace);
+  EXPECT_TRUE(made.cast<Array<Any>>()[0].same_as(other));
+  EXPECT_EQ(other.use_count(), 2);
+  made = nullptr;
+  EXPECT_EQ(other.use_count(), 1);
+  // One that nobody else has is changed in place.
+  const Object* address = nullptr;
+  made = StructuralMap<kPre>(
+      root,
+      [&](const Map<Any, Any>&) {
+        Array<Any> fresh{1, 2};
+        address = fresh.get();
+        return fresh;
+      },
+      Double);
+  EXPECT_EQ(made.cast<Array<Any>>()[0].as<ArrayObj>(), address);
+  EXPECT_TRUE(Same(made, Array<Any>{Array<Any>{2, 4}}));
+}
+
+TEST(StructuralMap, ANullFunctionIsAnError) {
+  EXPECT_EQ(ErrorText([] { CallMap(Array<Any>{1}, TypeIndex::kTVMFFIInt, Function()); }),
+            "TypeError: a null ffi.Function (None) cannot be called");
 }
 
 // ---- mutations -----------------------------------------------------------------------------
