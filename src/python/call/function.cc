@@ -67,19 +67,25 @@ TVM_FFI_NO_INLINE PyObject* CallFunctionInContext(TVMFFIObject* func, PyObject* 
              : FromOwnedAny(result, converted->context()->api);
 }
 
-// Calls and converts; `release_gil` around the C++ part.
-TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssize_t nargs,
-                                      bool release_gil, bool walks) {
+// Calls and converts; without the GIL around the C++ part if kReleasesGil. `self` is the wrapper of
+// `func`: that order, in the two below, leaves all arguments of Vectorcall where they are.
+// kHasSelf: args[0] is a plain wrapper.
+template <bool kReleasesGil, bool kHasSelf>
+TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                       TVMFFIObject* func) {
+  // With a GIL there is nothing to lock.
+  bool walks = kFreeThreaded && reinterpret_cast<FunctionWrapper*>(self)->walks;
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
     CallArguments converted;
-    if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs))) return nullptr;
+    Py_ssize_t added = kHasSelf && converted.AddSelf(args[0]) ? 1 : 0;
+    if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs, added))) return nullptr;
     if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
-      return CallFunctionInContext(func, args, &converted, release_gil, walks);
+      return CallFunctionInContext(func, args, &converted, kReleasesGil, walks);
     }
-    int code = release_gil ? CallWithoutGIL(func, &converted, &result)
-                           : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
+    int code = kReleasesGil ? CallWithoutGIL(func, &converted, &result)
+                            : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
     if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
     AfterSuccess();
     if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
@@ -87,6 +93,20 @@ TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args,
     }
     converted.LetGoAfterSuccess();
   }
+  return FromOwnedAnyInline(result);
+}
+
+// The same where the GIL is kept and the first argument is an int: often all are.
+PyObject* CallWithInts(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                       TVMFFIObject* func) {
+  IntArguments ints;
+  if (!ints.Load(args, nargs)) return Entry<CallFunction<false, false>>(self, args, nargs, func);
+  TVMFFIAny result;
+  tie::StoreNone(&result);
+  int code = TVMFFIFunctionGetCellPtr(func)->safe_call(func, ints.data(),
+                                                       static_cast<int32_t>(nargs), &result);
+  if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
+  AfterSuccess();
   return FromOwnedAnyInline(result);
 }
 
@@ -107,15 +127,52 @@ TVM_FFI_NO_INLINE PyObject* RaiseNoNames(const FunctionWrapper* w, PyObject* kwn
                       PyTuple_GET_ITEM(kwnames, 0), name.get());
 }
 
-TVM_FFI_INLINE PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
-                                    PyObject* kwnames) {
+// ---- the entries: a few checks and a jump
+
+using CallEntry = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, TVMFFIObject*) noexcept;
+
+// An entry does not throw; the compiler needs to be told, to jump to it.
+template <auto F>
+CallEntry EntryOfCall() {
+  return reinterpret_cast<CallEntry>(Entry<F>);
+}
+
+// Whatever is not as usual: keywords, a wrapper that is dormant or empty, no function in it.
+template <bool kReleasesGil>
+TVM_FFI_NO_INLINE PyObject* VectorcallSlowly(PyObject* self, PyObject* const* args,
+                                             Py_ssize_t nargs, PyObject* kwnames) noexcept {
   auto* w = reinterpret_cast<FunctionWrapper*>(self);
   if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) return RaiseNoNames(w, kwnames);
   TVMFFIObject* func = UseHandle(&w->base);
   if (func == nullptr) return nullptr;
   if (func->type_index != TypeIndex::kTVMFFIFunction) return RaiseNoFunction(self);
-  bool walks = kFreeThreaded && w->walks;  // with a GIL there is nothing to lock
-  return CallFunction(func, args, PyVectorcall_NARGS(nargsf), w->release_gil, walks);
+  return EntryOfCall<CallFunction<kReleasesGil, false>>()(self, args, nargs, func);
+}
+
+template <bool kReleasesGil, bool kHasSelf>
+PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  auto* w = reinterpret_cast<FunctionWrapper*>(self);
+  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  uintptr_t handle = w->base.handle.load(std::memory_order_relaxed);
+  auto* func = reinterpret_cast<TVMFFIObject*>(handle);  // if it is usable
+  if (TVM_FFI_PREDICT_FALSE(kwnames != nullptr || !tie::IsUsable(handle) ||
+                            func->type_index != TypeIndex::kTVMFFIFunction)) {
+    return VectorcallSlowly<kReleasesGil>(self, args, nargs, kwnames);
+  }
+  if (!kReleasesGil && !kHasSelf && nargs > 0 && PyLong_CheckExact(args[0])) {
+    return EntryOfCall<CallWithInts>()(self, args, nargs, func);
+  }
+  return EntryOfCall<CallFunction<kReleasesGil, kHasSelf>>()(self, args, nargs, func);
+}
+
+vectorcallfunc VectorcallOf(const FunctionWrapper* w) {
+  return w->release_gil ? Entry<Vectorcall<true, false>> : Entry<Vectorcall<false, false>>;
+}
+
+// Of a function whose parameters have no names.
+void SetEntries(FunctionWrapper* w) {
+  w->vectorcall = VectorcallOf(w);
+  w->call_with_self = w->release_gil ? Entry<Vectorcall<true, true>> : Entry<Vectorcall<false, true>>;
 }
 
 // ---- named parameters
@@ -140,13 +197,13 @@ PyObject* VectorcallNamed(PyObject* self, PyObject* const* args, size_t nargsf, 
   PyObject* names = PyTuple_GET_ITEM(w->parameters, 0);
   PyObject* defaults = PyTuple_GET_ITEM(w->parameters, 1);
   if (!has_keywords && nargs >= PyTuple_GET_SIZE(names)) {
-    return Entry<Vectorcall>(self, args, nargsf, nullptr);
+    return VectorcallOf(w)(self, args, nargsf, nullptr);
   }
   std::vector<PyObject*> placed;
   if (Misfit misfit = Place(names, defaults, args, nargs, kwnames, &placed)) {
     return RaiseMisfit(w, misfit);
   }
-  return Entry<Vectorcall>(self, placed.data(), placed.size(), nullptr);
+  return VectorcallOf(w)(self, placed.data(), placed.size(), nullptr);
 }
 
 }  // namespace
@@ -163,8 +220,14 @@ bool CallInContext(TVMFFIObject* func, PyObject* const* args, CallArguments* con
 }
 
 void InitFunctionWrapper(FunctionWrapper* w) {
-  w->vectorcall = Entry<Vectorcall>;
   w->release_gil = release_gil_default;
+  SetEntries(w);
+}
+
+void SetReleaseGil(FunctionWrapper* w, bool value) {
+  CriticalSection section(AsObject(&w->base));
+  w->release_gil = value;
+  if (w->parameters == nullptr) SetEntries(w);
 }
 
 void SetParameters(FunctionWrapper* w, PyObject* parameters) {
@@ -172,7 +235,7 @@ void SetParameters(FunctionWrapper* w, PyObject* parameters) {
   CriticalSection section(AsObject(&w->base));
   if (w->parameters != nullptr) return;
   w->parameters = owned.release();
-  w->vectorcall = Entry<VectorcallNamed>;
+  w->vectorcall = w->call_with_self = Entry<VectorcallNamed>;
 }
 
 }  // namespace tether_py

@@ -19,14 +19,14 @@ PyObject* GetReleaseGil(PyObject* self, void*) {
   return PyBool_FromLong(reinterpret_cast<FunctionWrapper*>(self)->release_gil);
 }
 
-int SetReleaseGil(PyObject* self, PyObject* value, void*) {
+int SetReleaseGilAttribute(PyObject* self, PyObject* value, void*) {
   if (value == nullptr) {
     PyErr_SetString(PyExc_AttributeError, "release_gil cannot be deleted");
     return -1;
   }
   int flag = PyObject_IsTrue(value);
   if (flag < 0) return -1;
-  reinterpret_cast<FunctionWrapper*>(self)->release_gil = flag != 0;
+  SetReleaseGil(reinterpret_cast<FunctionWrapper*>(self), flag != 0);
   return 0;
 }
 
@@ -57,7 +57,7 @@ PyMethodDef function_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef function_getset[] = {
-    {"release_gil", Entry<GetReleaseGil>, Entry<SetReleaseGil>,
+    {"release_gil", Entry<GetReleaseGil>, Entry<SetReleaseGilAttribute>,
      "Whether other Python threads run during a call; turn it off for short functions.", nullptr},
     {"__name__", Entry<GetDescribed>, Entry<SetDescribed>, nullptr, const_cast<char*>("__name__")},
     {"__qualname__", Entry<GetDescribed>, Entry<SetDescribed>, nullptr,

@@ -57,7 +57,6 @@ bool Arguments::ReserveMore(Py_ssize_t n) {
     return false;
   }
   data_ = rest->data = data;  // called before anything is added
-  capacity_ = static_cast<int32_t>(n);
   return true;
 }
 
@@ -113,7 +112,7 @@ void CallArguments::ForEachObject(VisitObject visit, void* context) {
     for (int32_t i = 0; i < call->num_kept_; ++i) {
       if (call->kept_[i] != nullptr) visit(context, call->kept_[i], true);
     }
-    if (call->rest_ != nullptr) {
+    if (call->HoldsSomething() && call->rest_ != nullptr) {
       for (TVMFFIObject* value : call->rest_->values) visit(context, value, true);
     }
     for (int32_t i = 0; i < call->size_; ++i) {
