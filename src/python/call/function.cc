@@ -27,7 +27,7 @@ const bool release_gil_default = [] {
 
 // ---- calls ----
 
-int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
+TVM_FFI_INLINE int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
   UnwindStop stop;
   args->BeginDetached();
   PyThreadState* state = SaveThread();
@@ -67,22 +67,29 @@ TVM_FFI_NO_INLINE PyObject* CallFunctionInContext(TVMFFIObject* func, PyObject* 
              : FromOwnedAny(result, converted->context()->api);
 }
 
-// Calls and converts; without the GIL around the C++ part if kReleasesGil. `self` is the wrapper of
-// `func`: that order, in the two below, leaves all arguments of Vectorcall where they are.
+// The function in a wrapper, where Vectorcall has seen that it has one. It lives until the call is
+// over, even if it leaves the wrapper meanwhile (TakeHandle).
+TVMFFIObject* FunctionIn(PyObject* self) {
+  return reinterpret_cast<TVMFFIObject*>(AsWrapper(self)->handle.load(std::memory_order_relaxed));
+}
+
+// Calls and converts; without the GIL around the C++ part if kReleasesGil.
 // kHasSelf: args[0] is a plain wrapper.
 template <bool kReleasesGil, bool kHasSelf>
-TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                       TVMFFIObject* func) {
+TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, TVMFFIObject* func, PyObject* const* args,
+                                      Py_ssize_t nargs) {
   // With a GIL there is nothing to lock.
   bool walks = kFreeThreaded && reinterpret_cast<FunctionWrapper*>(self)->walks;
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
     CallArguments converted;
-    Py_ssize_t added = kHasSelf && converted.AddSelf(args[0]) ? 1 : 0;
-    if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs, added))) return nullptr;
-    if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
-      return CallFunctionInContext(func, args, &converted, kReleasesGil, walks);
+    bool is_complete = kHasSelf && converted.AddSelf(args[0]) && nargs == 1;
+    if (!is_complete) {
+      if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs))) return nullptr;
+      if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
+        return CallFunctionInContext(func, args, &converted, kReleasesGil, walks);
+      }
     }
     int code = kReleasesGil ? CallWithoutGIL(func, &converted, &result)
                             : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
@@ -96,11 +103,17 @@ TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, PyObject* const* args, Py_
   return FromOwnedAnyInline(result);
 }
 
+// The two entries of calls of any kind.
+template <bool kReleasesGil>
+PyObject* CallWithAny(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+  return CallFunction<kReleasesGil, false>(self, FunctionIn(self), args, nargs);
+}
+
 // The same where the GIL is kept and the first argument is an int: often all are.
-PyObject* CallWithInts(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                       TVMFFIObject* func) {
+PyObject* CallWithInts(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+  TVMFFIObject* func = FunctionIn(self);
   IntArguments ints;
-  if (!ints.Load(args, nargs)) return Entry<CallFunction<false, false>>(self, args, nargs, func);
+  if (!ints.Load(args, nargs)) return Entry<CallWithAny<false>>(self, args, nargs);
   TVMFFIAny result;
   tie::StoreNone(&result);
   int code = TVMFFIFunctionGetCellPtr(func)->safe_call(func, ints.data(),
@@ -129,12 +142,11 @@ TVM_FFI_NO_INLINE PyObject* RaiseNoNames(const FunctionWrapper* w, PyObject* kwn
 
 // ---- the entries: a few checks and a jump
 
-using CallEntry = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, TVMFFIObject*) noexcept;
-
 // An entry does not throw; the compiler needs to be told, to jump to it.
 template <auto F>
-CallEntry EntryOfCall() {
-  return reinterpret_cast<CallEntry>(Entry<F>);
+auto EntryOfCall() {
+  using DoesNotThrow = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t) noexcept;
+  return reinterpret_cast<DoesNotThrow>(Entry<F>);
 }
 
 // Whatever is not as usual: keywords, a wrapper that is dormant or empty, no function in it.
@@ -146,23 +158,29 @@ TVM_FFI_NO_INLINE PyObject* VectorcallSlowly(PyObject* self, PyObject* const* ar
   TVMFFIObject* func = UseHandle(&w->base);
   if (func == nullptr) return nullptr;
   if (func->type_index != TypeIndex::kTVMFFIFunction) return RaiseNoFunction(self);
-  return EntryOfCall<CallFunction<kReleasesGil, false>>()(self, args, nargs, func);
+  return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, nargs);
+}
+
+// Apart, so that other calls do not make room for the integers.
+TVM_FFI_NO_INLINE PyObject* VectorcallWithInts(PyObject* self, PyObject* const* args,
+                                               Py_ssize_t nargs) noexcept {
+  return EntryOfCall<CallWithInts>()(self, args, nargs);
 }
 
 template <bool kReleasesGil, bool kHasSelf>
 PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  auto* w = reinterpret_cast<FunctionWrapper*>(self);
   Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-  uintptr_t handle = w->base.handle.load(std::memory_order_relaxed);
+  uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
   auto* func = reinterpret_cast<TVMFFIObject*>(handle);  // if it is usable
   if (TVM_FFI_PREDICT_FALSE(kwnames != nullptr || !tie::IsUsable(handle) ||
                             func->type_index != TypeIndex::kTVMFFIFunction)) {
     return VectorcallSlowly<kReleasesGil>(self, args, nargs, kwnames);
   }
-  if (!kReleasesGil && !kHasSelf && nargs > 0 && PyLong_CheckExact(args[0])) {
-    return EntryOfCall<CallWithInts>()(self, args, nargs, func);
+  if (kHasSelf) return CallFunction<kReleasesGil, true>(self, func, args, nargs);
+  if (!kReleasesGil && nargs > 0 && PyLong_CheckExact(args[0])) {
+    return VectorcallWithInts(self, args, nargs);
   }
-  return EntryOfCall<CallFunction<kReleasesGil, kHasSelf>>()(self, args, nargs, func);
+  return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, nargs);
 }
 
 vectorcallfunc VectorcallOf(const FunctionWrapper* w) {
@@ -172,7 +190,8 @@ vectorcallfunc VectorcallOf(const FunctionWrapper* w) {
 // Of a function whose parameters have no names.
 void SetEntries(FunctionWrapper* w) {
   w->vectorcall = VectorcallOf(w);
-  w->call_with_self = w->release_gil ? Entry<Vectorcall<true, true>> : Entry<Vectorcall<false, true>>;
+  w->call_with_self =
+      w->release_gil ? Entry<Vectorcall<true, true>> : Entry<Vectorcall<false, true>>;
 }
 
 // ---- named parameters

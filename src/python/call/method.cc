@@ -17,8 +17,9 @@ namespace {
 
 struct Method {
   PyObject_HEAD vectorcallfunc vectorcall;
-  PyTypeObject* cls;          // that the method was defined for
-  std::atomic<PyTypeObject*> plain_cls;  // the same once its instances are known to be plain wrappers
+  PyTypeObject* cls;  // that the method was defined for
+  std::atomic<PyTypeObject*>
+      plain_cls;              // the same once its instances are known to be plain wrappers
   FunctionWrapper* function;  // takes the object first
   PyObject* name;
   PyObject* record;  // the TypeMethod, which knows the rest

@@ -76,12 +76,16 @@ inline bool StoreActive(PyObject* obj, TVMFFIAny* out) {
   return true;
 }
 
-inline bool Arguments::AddSelf(PyObject* self) { return StoreActive(self, data_); }
+inline bool Arguments::AddSelf(PyObject* self) {
+  if (!StoreActive(self, inline_)) return false;
+  size_ = 1;
+  return true;
+}
 
-TVM_FFI_INLINE bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n, Py_ssize_t i) {
+TVM_FFI_INLINE bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
   if (!Reserve(n)) return false;
   TVMFFIAny* out = data_;
-  for (; i < n; ++i) {
+  for (Py_ssize_t i = size_; i < n; ++i) {
     if (ToCompactInt(args[i], out + i)) continue;
     const ClassRecord* record = FindRecent(Py_TYPE(args[i]));
     Setter setter = record != nullptr ? record->SetterNow() : ToAnySlow;
@@ -127,27 +131,21 @@ bool ArrayFromItems(PyObject* items, ffi::Array<ffi::Any>* out, Arguments* insid
 PyObject* FromOwnedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
 PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
 
-// PyLong_FromLongLong; told that it does not throw, the compiler ends a call with a jump to it.
-inline PyObject* FromInt(int64_t value) noexcept {
-  using DoesNotThrow = PyObject* (*)(long long) noexcept;
-  return reinterpret_cast<DoesNotThrow>(PyLong_FromLongLong)(value);
-}
-
 // Takes over an owned value. NULL with an error set. The first one is for the path of every call.
 TVM_FFI_INLINE PyObject* FromOwnedAnyInline(const TVMFFIAny& value) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(value.v_obj);
-  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return FromInt(value.v_int64);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
   return FromOwnedAnySlow(value, nullptr);
 }
 inline PyObject* FromOwnedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(value.v_obj);
-  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return FromInt(value.v_int64);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
   return FromOwnedAnySlow(value, api);
 }
 // A value somebody else owns: arguments of a callback, elements of a container.
 inline PyObject* FromBorrowedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapBorrowed(value.v_obj);
-  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return FromInt(value.v_int64);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
   return FromBorrowedAnySlow(value, api);
 }
 

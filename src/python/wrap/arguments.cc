@@ -2,6 +2,8 @@
 // Arguments of calls, and what they keep alive.
 #include "python/wrap/arguments.h"
 
+#include <algorithm>
+
 #include "core/stack_room.h"
 #include "python/wrap/upper_layers.h"
 
@@ -56,7 +58,8 @@ bool Arguments::ReserveMore(Py_ssize_t n) {
     PyErr_NoMemory();
     return false;
   }
-  data_ = rest->data = data;  // called before anything is added
+  std::copy(data_, data_ + size_, data);
+  data_ = rest->data = data;
   return true;
 }
 

@@ -45,10 +45,10 @@ class Arguments {
 
   // False with an error set.
   bool Reserve(Py_ssize_t n) { return TVM_FFI_PREDICT_TRUE(n <= kInline) || ReserveMore(n); }
-  // All three in convert/convert.h. AddAll: the first `i` are there already.
+  // All three in convert/convert.h. AddAll adds what is not there yet.
   bool Add(PyObject* arg);
-  bool AddAll(PyObject* const* args, Py_ssize_t n, Py_ssize_t i = 0);
-  // The first one, of a class that IsPlainWrapper knows. False, and no error, if that needs AddAll.
+  bool AddAll(PyObject* const* args, Py_ssize_t n);
+  // The first one, of a class that IsPlainWrapper knows. False, and no error, if that takes AddAll.
   bool AddSelf(PyObject* self);
   void AddPointer(void* pointer) {
     TVMFFIAny* out = &data_[size_++];
