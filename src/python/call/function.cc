@@ -67,17 +67,12 @@ TVM_FFI_NO_INLINE PyObject* CallFunctionInContext(TVMFFIObject* func, PyObject* 
              : FromOwnedAny(result, converted->context()->api);
 }
 
-// The function in a wrapper, where Vectorcall has seen that it has one. It lives until the call is
-// over, even if it leaves the wrapper meanwhile (TakeHandle).
-TVMFFIObject* FunctionIn(PyObject* self) {
-  return reinterpret_cast<TVMFFIObject*>(AsWrapper(self)->handle.load(std::memory_order_relaxed));
-}
-
-// Calls and converts; without the GIL around the C++ part if kReleasesGil.
+// Calls and converts; without the GIL around the C++ part if kReleasesGil. `func` was read from the
+// wrapper `self` once: it lives until the call is over, even if it leaves the wrapper (TakeHandle).
 // kHasSelf: args[0] is a plain wrapper.
 template <bool kReleasesGil, bool kHasSelf>
-TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, TVMFFIObject* func, PyObject* const* args,
-                                      Py_ssize_t nargs) {
+TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                                      TVMFFIObject* func) {
   // With a GIL there is nothing to lock.
   bool walks = kFreeThreaded && reinterpret_cast<FunctionWrapper*>(self)->walks;
   TVMFFIAny result;
@@ -103,17 +98,18 @@ TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, TVMFFIObject* func, PyObje
   return FromOwnedAnyInline(result);
 }
 
-// The two entries of calls of any kind.
+// The entry of calls of any kind.
 template <bool kReleasesGil>
-PyObject* CallWithAny(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
-  return CallFunction<kReleasesGil, false>(self, FunctionIn(self), args, nargs);
+TVM_FFI_INLINE PyObject* CallWithAny(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                                     TVMFFIObject* func) {
+  return CallFunction<kReleasesGil, false>(self, args, nargs, func);
 }
 
 // The same where the GIL is kept and the first argument is an int: often all are.
-PyObject* CallWithInts(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
-  TVMFFIObject* func = FunctionIn(self);
+PyObject* CallWithInts(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                       TVMFFIObject* func) {
   IntArguments ints;
-  if (!ints.Load(args, nargs)) return Entry<CallWithAny<false>>(self, args, nargs);
+  if (!ints.Load(args, nargs)) return Entry<CallWithAny<false>>(self, args, nargs, func);
   TVMFFIAny result;
   tie::StoreNone(&result);
   int code = TVMFFIFunctionGetCellPtr(func)->safe_call(func, ints.data(),
@@ -145,7 +141,8 @@ TVM_FFI_NO_INLINE PyObject* RaiseNoNames(const FunctionWrapper* w, PyObject* kwn
 // An entry does not throw; the compiler needs to be told, to jump to it.
 template <auto F>
 auto EntryOfCall() {
-  using DoesNotThrow = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t) noexcept;
+  using DoesNotThrow =
+      PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, TVMFFIObject*) noexcept;
   return reinterpret_cast<DoesNotThrow>(Entry<F>);
 }
 
@@ -158,13 +155,13 @@ TVM_FFI_NO_INLINE PyObject* VectorcallSlowly(PyObject* self, PyObject* const* ar
   TVMFFIObject* func = UseHandle(&w->base);
   if (func == nullptr) return nullptr;
   if (func->type_index != TypeIndex::kTVMFFIFunction) return RaiseNoFunction(self);
-  return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, nargs);
+  return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, nargs, func);
 }
 
 // Apart, so that other calls do not make room for the integers.
 TVM_FFI_NO_INLINE PyObject* VectorcallWithInts(PyObject* self, PyObject* const* args,
-                                               Py_ssize_t nargs) noexcept {
-  return EntryOfCall<CallWithInts>()(self, args, nargs);
+                                               Py_ssize_t nargs, TVMFFIObject* func) noexcept {
+  return EntryOfCall<CallWithInts>()(self, args, nargs, func);
 }
 
 template <bool kReleasesGil, bool kHasSelf>
@@ -176,11 +173,11 @@ PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObj
                             func->type_index != TypeIndex::kTVMFFIFunction)) {
     return VectorcallSlowly<kReleasesGil>(self, args, nargs, kwnames);
   }
-  if (kHasSelf) return CallFunction<kReleasesGil, true>(self, func, args, nargs);
+  if (kHasSelf) return CallFunction<kReleasesGil, true>(self, args, nargs, func);
   if (!kReleasesGil && nargs > 0 && PyLong_CheckExact(args[0])) {
-    return VectorcallWithInts(self, args, nargs);
+    return VectorcallWithInts(self, args, nargs, func);
   }
-  return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, nargs);
+  return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, nargs, func);
 }
 
 vectorcallfunc VectorcallOf(const FunctionWrapper* w) {

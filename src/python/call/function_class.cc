@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class Function: what Python sees of a function besides calls.
 //
-// Shared state: release_gil of a function is a plain flag that any thread may set
-// (FunctionWrapper).
+// Shared state: release_gil of a function is a plain flag that any thread may set, in the critical
+// section of the wrapper (SetReleaseGil).
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/from_symbol.h"

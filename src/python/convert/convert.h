@@ -83,9 +83,10 @@ inline bool Arguments::AddSelf(PyObject* self) {
 }
 
 TVM_FFI_INLINE bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
+  Py_ssize_t i = size_;
   if (!Reserve(n)) return false;
   TVMFFIAny* out = data_;
-  for (Py_ssize_t i = size_; i < n; ++i) {
+  for (; i < n; ++i) {
     if (ToCompactInt(args[i], out + i)) continue;
     const ClassRecord* record = FindRecent(Py_TYPE(args[i]));
     Setter setter = record != nullptr ? record->SetterNow() : ToAnySlow;
