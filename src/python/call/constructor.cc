@@ -107,39 +107,73 @@ void Pack(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
   }
 }
 
+// False with an error set.
+TVM_FFI_NO_INLINE bool CallWithAny(Constructor* constructor, PyObject* const* args,
+                                   Py_ssize_t nargs, TVMFFIAny* result) {
+  CallArguments converted;
+  return converted.AddAll(args, nargs) &&
+         CallConstructor(constructor->func, args, &converted, result);
+}
+
+// The object that C++ makes, or NULL with an error set.
+TVM_FFI_INLINE TVMFFIObject* MakeObject(Constructor* constructor, PyObject* const* args,
+                                        Py_ssize_t nargs) {
+  TVMFFIObject* func = constructor->func;
+  TVMFFIAny result;
+  tie::StoreNone(&result);
+  IntArguments ints;
+  if (ints.Load(args, nargs)) {
+    int code = TVMFFIFunctionGetCellPtr(func)->safe_call(func, ints.data(),
+                                                         static_cast<int32_t>(nargs), &result);
+    if (TVM_FFI_PREDICT_FALSE(code != 0)) {
+      RaiseFromCall(code, args, nargs);
+      return nullptr;
+    }
+    AfterSuccess();
+  } else if (!CallWithAny(constructor, args, nargs, &result)) {
+    return nullptr;
+  }
+  if (TVM_FFI_PREDICT_TRUE(result.type_index >= TypeIndex::kTVMFFIStaticObjectBegin)) {
+    return result.v_obj;
+  }
+  PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
+               constructor->cls->tp_name);
+  return nullptr;
+}
+
+TVM_FFI_INLINE PyObject* ConstructNew(Constructor* constructor, PyObject* const* args,
+                                      Py_ssize_t nargs) {
+  TVMFFIObject* h = MakeObject(constructor, args, nargs);
+  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return nullptr;
+  Wrapper* w = AllocateWrapper(constructor->cls);
+  if (TVM_FFI_PREDICT_FALSE(w == nullptr)) {
+    Engine::DropStrong(h);
+    return nullptr;
+  }
+  BindFresh(w, h);
+  return AsObject(w);
+}
+
 PyObject* Construct(PyObject* cls, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
   Constructor* constructor = Find(reinterpret_cast<PyTypeObject*>(cls));
   if (TVM_FFI_PREDICT_FALSE(constructor == nullptr || !IsCurrent(constructor))) {
     return ConstructByInit(cls, args, nargs, kwnames);
   }
-  return ConstructAny(constructor, nullptr, args, nargs, kwnames);
+  if (TVM_FFI_PREDICT_FALSE(!AreInOrder(constructor, args, nargs, kwnames))) {
+    return ConstructSlowly(constructor, nullptr, args, nargs, kwnames);
+  }
+  if (kwnames != nullptr) nargs += PyTuple_GET_SIZE(kwnames);
+  return ConstructNew(constructor, args, nargs);
 }
 
 }  // namespace
 
 PyObject* ConstructFrom(Constructor* constructor, Wrapper* self, PyObject* const* args,
                         Py_ssize_t nargs) {
-  TVMFFIAny result;
-  tie::StoreNone(&result);
-  {
-    CallArguments converted;
-    if (!converted.AddAll(args, nargs)) return nullptr;
-    if (!CallConstructor(constructor->func, args, &converted, &result)) return nullptr;
-  }
-  PyTypeObject* cls = constructor->cls;
-  if (TVM_FFI_PREDICT_FALSE(result.type_index < TypeIndex::kTVMFFIStaticObjectBegin)) {
-    return PyErr_Format(PyExc_TypeError, "the constructor of %s did not return an object",
-                        cls->tp_name);
-  }
-  if (self != nullptr) return BindNew(self, result.v_obj) ? Py_NewRef(Py_None) : nullptr;
-  Wrapper* w = AllocateWrapper(cls);
-  if (TVM_FFI_PREDICT_FALSE(w == nullptr)) {
-    Engine::DropStrong(result.v_obj);
-    return nullptr;
-  }
-  BindNew(w, result.v_obj);  // cannot fail for a new wrapper
-  return AsObject(w);
+  if (self == nullptr) return ConstructNew(constructor, args, nargs);
+  TVMFFIObject* h = MakeObject(constructor, args, nargs);
+  return h != nullptr && BindNew(self, h) ? Py_NewRef(Py_None) : nullptr;
 }
 
 PyObject* ConstructSlowly(Constructor* constructor, Wrapper* self, PyObject* const* args,

@@ -27,7 +27,7 @@ const bool release_gil_default = [] {
 
 // ---- calls ----
 
-int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
+TVM_FFI_INLINE int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
   UnwindStop stop;
   args->BeginDetached();
   PyThreadState* state = SaveThread();
@@ -67,19 +67,27 @@ TVM_FFI_NO_INLINE PyObject* CallFunctionInContext(TVMFFIObject* func, PyObject* 
              : FromOwnedAny(result, converted->context()->api);
 }
 
-// Calls and converts; `release_gil` around the C++ part.
-TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args, Py_ssize_t nargs,
-                                      bool release_gil, bool walks) {
+// Calls and converts; without the GIL around the C++ part if kReleasesGil. `func` was read from the
+// wrapper `self` once: it lives until the call is over, even if it leaves the wrapper (TakeHandle).
+// kHasSelf: args[0] is a plain wrapper.
+template <bool kReleasesGil, bool kHasSelf>
+TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                                      TVMFFIObject* func) {
+  // With a GIL there is nothing to lock.
+  bool walks = kFreeThreaded && reinterpret_cast<FunctionWrapper*>(self)->walks;
   TVMFFIAny result;
   tie::StoreNone(&result);
   {
     CallArguments converted;
-    if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs))) return nullptr;
-    if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
-      return CallFunctionInContext(func, args, &converted, release_gil, walks);
+    bool is_complete = kHasSelf && converted.AddSelf(args[0]) && nargs == 1;
+    if (!is_complete) {
+      if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs))) return nullptr;
+      if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
+        return CallFunctionInContext(func, args, &converted, kReleasesGil, walks);
+      }
     }
-    int code = release_gil ? CallWithoutGIL(func, &converted, &result)
-                           : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
+    int code = kReleasesGil ? CallWithoutGIL(func, &converted, &result)
+                            : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
     if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
     AfterSuccess();
     if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
@@ -87,6 +95,27 @@ TVM_FFI_INLINE PyObject* CallFunction(TVMFFIObject* func, PyObject* const* args,
     }
     converted.LetGoAfterSuccess();
   }
+  return FromOwnedAnyInline(result);
+}
+
+// The entry of calls of any kind.
+template <bool kReleasesGil>
+TVM_FFI_INLINE PyObject* CallWithAny(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                                     TVMFFIObject* func) {
+  return CallFunction<kReleasesGil, false>(self, args, nargs, func);
+}
+
+// The same where the GIL is kept and the first argument is an int: often all are.
+PyObject* CallWithInts(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                       TVMFFIObject* func) {
+  IntArguments ints;
+  if (!ints.Load(args, nargs)) return Entry<CallWithAny<false>>(self, args, nargs, func);
+  TVMFFIAny result;
+  tie::StoreNone(&result);
+  int code = TVMFFIFunctionGetCellPtr(func)->safe_call(func, ints.data(),
+                                                       static_cast<int32_t>(nargs), &result);
+  if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
+  AfterSuccess();
   return FromOwnedAnyInline(result);
 }
 
@@ -107,15 +136,59 @@ TVM_FFI_NO_INLINE PyObject* RaiseNoNames(const FunctionWrapper* w, PyObject* kwn
                       PyTuple_GET_ITEM(kwnames, 0), name.get());
 }
 
-TVM_FFI_INLINE PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
-                                    PyObject* kwnames) {
+// ---- the entries: a few checks and a jump
+
+// An entry does not throw; the compiler needs to be told, to jump to it.
+template <auto F>
+auto EntryOfCall() {
+  using DoesNotThrow =
+      PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, TVMFFIObject*) noexcept;
+  return reinterpret_cast<DoesNotThrow>(Entry<F>);
+}
+
+// Whatever is not as usual: keywords, a wrapper that is dormant or empty, no function in it.
+template <bool kReleasesGil>
+TVM_FFI_NO_INLINE PyObject* VectorcallSlowly(PyObject* self, PyObject* const* args,
+                                             Py_ssize_t nargs, PyObject* kwnames) noexcept {
   auto* w = reinterpret_cast<FunctionWrapper*>(self);
   if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) return RaiseNoNames(w, kwnames);
   TVMFFIObject* func = UseHandle(&w->base);
   if (func == nullptr) return nullptr;
   if (func->type_index != TypeIndex::kTVMFFIFunction) return RaiseNoFunction(self);
-  bool walks = kFreeThreaded && w->walks;  // with a GIL there is nothing to lock
-  return CallFunction(func, args, PyVectorcall_NARGS(nargsf), w->release_gil, walks);
+  return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, nargs, func);
+}
+
+// Apart, so that other calls do not make room for the integers.
+TVM_FFI_NO_INLINE PyObject* VectorcallWithInts(PyObject* self, PyObject* const* args,
+                                               Py_ssize_t nargs, TVMFFIObject* func) noexcept {
+  return EntryOfCall<CallWithInts>()(self, args, nargs, func);
+}
+
+template <bool kReleasesGil, bool kHasSelf>
+PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
+  auto* func = reinterpret_cast<TVMFFIObject*>(handle);  // if it is usable
+  if (TVM_FFI_PREDICT_FALSE(kwnames != nullptr || !tie::IsUsable(handle) ||
+                            func->type_index != TypeIndex::kTVMFFIFunction)) {
+    return VectorcallSlowly<kReleasesGil>(self, args, nargs, kwnames);
+  }
+  if (kHasSelf) return CallFunction<kReleasesGil, true>(self, args, nargs, func);
+  if (!kReleasesGil && nargs > 0 && PyLong_CheckExact(args[0])) {
+    return VectorcallWithInts(self, args, nargs, func);
+  }
+  return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, nargs, func);
+}
+
+vectorcallfunc VectorcallOf(const FunctionWrapper* w) {
+  return w->release_gil ? Entry<Vectorcall<true, false>> : Entry<Vectorcall<false, false>>;
+}
+
+// Of a function whose parameters have no names.
+void SetEntries(FunctionWrapper* w) {
+  w->vectorcall = VectorcallOf(w);
+  w->call_with_self =
+      w->release_gil ? Entry<Vectorcall<true, true>> : Entry<Vectorcall<false, true>>;
 }
 
 // ---- named parameters
@@ -140,13 +213,13 @@ PyObject* VectorcallNamed(PyObject* self, PyObject* const* args, size_t nargsf, 
   PyObject* names = PyTuple_GET_ITEM(w->parameters, 0);
   PyObject* defaults = PyTuple_GET_ITEM(w->parameters, 1);
   if (!has_keywords && nargs >= PyTuple_GET_SIZE(names)) {
-    return Entry<Vectorcall>(self, args, nargsf, nullptr);
+    return VectorcallOf(w)(self, args, nargsf, nullptr);
   }
   std::vector<PyObject*> placed;
   if (Misfit misfit = Place(names, defaults, args, nargs, kwnames, &placed)) {
     return RaiseMisfit(w, misfit);
   }
-  return Entry<Vectorcall>(self, placed.data(), placed.size(), nullptr);
+  return VectorcallOf(w)(self, placed.data(), placed.size(), nullptr);
 }
 
 }  // namespace
@@ -163,8 +236,14 @@ bool CallInContext(TVMFFIObject* func, PyObject* const* args, CallArguments* con
 }
 
 void InitFunctionWrapper(FunctionWrapper* w) {
-  w->vectorcall = Entry<Vectorcall>;
   w->release_gil = release_gil_default;
+  SetEntries(w);
+}
+
+void SetReleaseGil(FunctionWrapper* w, bool value) {
+  CriticalSection section(AsObject(&w->base));
+  w->release_gil = value;
+  if (w->parameters == nullptr) SetEntries(w);
 }
 
 void SetParameters(FunctionWrapper* w, PyObject* parameters) {
@@ -172,7 +251,7 @@ void SetParameters(FunctionWrapper* w, PyObject* parameters) {
   CriticalSection section(AsObject(&w->base));
   if (w->parameters != nullptr) return;
   w->parameters = owned.release();
-  w->vectorcall = Entry<VectorcallNamed>;
+  w->vectorcall = w->call_with_self = Entry<VectorcallNamed>;
 }
 
 }  // namespace tether_py

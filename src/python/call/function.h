@@ -10,6 +10,8 @@ namespace tether_py {
 
 // Makes a new wrapper of a function ready to be called.
 void InitFunctionWrapper(FunctionWrapper* w);
+// Sets whether other Python threads run during a call.
+void SetReleaseGil(FunctionWrapper* w, bool value);
 // Gives a function names and defaults for its parameters, unless it has them (metadata.h). Takes
 // over the reference.
 void SetParameters(FunctionWrapper* w, PyObject* parameters);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class Function: what Python sees of a function besides calls.
 //
-// Shared state: release_gil of a function is a plain flag that any thread may set
-// (FunctionWrapper).
+// Shared state: release_gil of a function is a plain flag that any thread may set, in the critical
+// section of the wrapper (SetReleaseGil).
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/from_symbol.h"
@@ -19,14 +19,14 @@ PyObject* GetReleaseGil(PyObject* self, void*) {
   return PyBool_FromLong(reinterpret_cast<FunctionWrapper*>(self)->release_gil);
 }
 
-int SetReleaseGil(PyObject* self, PyObject* value, void*) {
+int SetReleaseGilAttribute(PyObject* self, PyObject* value, void*) {
   if (value == nullptr) {
     PyErr_SetString(PyExc_AttributeError, "release_gil cannot be deleted");
     return -1;
   }
   int flag = PyObject_IsTrue(value);
   if (flag < 0) return -1;
-  reinterpret_cast<FunctionWrapper*>(self)->release_gil = flag != 0;
+  SetReleaseGil(reinterpret_cast<FunctionWrapper*>(self), flag != 0);
   return 0;
 }
 
@@ -57,7 +57,7 @@ PyMethodDef function_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef function_getset[] = {
-    {"release_gil", Entry<GetReleaseGil>, Entry<SetReleaseGil>,
+    {"release_gil", Entry<GetReleaseGil>, Entry<SetReleaseGilAttribute>,
      "Whether other Python threads run during a call; turn it off for short functions.", nullptr},
     {"__name__", Entry<GetDescribed>, Entry<SetDescribed>, nullptr, const_cast<char*>("__name__")},
     {"__qualname__", Entry<GetDescribed>, Entry<SetDescribed>, nullptr,

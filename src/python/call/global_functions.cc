@@ -9,6 +9,7 @@
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/callback.h"
+#include "python/call/function.h"
 #include "python/call/metadata.h"
 #include "python/convert/errors.h"
 
@@ -71,7 +72,7 @@ PyObject* WrapGlobal(TVMFFIObject* h, PyObject* name) {
     if (!Utf8(name, &bytes)) return nullptr;
     auto* w = reinterpret_cast<FunctionWrapper*>(function.get());
     if (const CallPolicy* policy = PolicyOf({bytes.data, bytes.size})) {
-      if (policy->keeps_gil) w->release_gil = false;
+      if (policy->keeps_gil) SetReleaseGil(w, false);
       w->walks = policy->walks;
     }
     auto metadata = (*get_metadata)(ffi::String(bytes.data, bytes.size)).cast<ffi::String>();

@@ -80,7 +80,7 @@ void ReadMetadata(FunctionWrapper* w, const ffi::String& metadata, bool takes_ob
   ffi::String error;
   auto entries = ffi::json::Parse(metadata, &error).as<ffi::json::Object>();
   if (!entries.has_value()) return;
-  if (auto flag = ValueOf(*entries, "release_gil").try_cast<bool>()) w->release_gil = *flag;
+  if (auto flag = ValueOf(*entries, "release_gil").try_cast<bool>()) SetReleaseGil(w, *flag);
   auto list = ValueOf(*entries, "parameters").as<ffi::json::Array>();
   if (!list.has_value() || sentinels.missing == nullptr) return;
   PyObject* parameters = ReadParameters(*list, takes_object);

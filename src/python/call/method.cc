@@ -4,10 +4,12 @@
 // A call checks the object and goes on in the function, whose first argument is that object. The
 // interpreter calls descriptors of this kind without making a bound method first.
 //
-// Shared state: method_type: set at import. A descriptor does not change after it is made.
+// Shared state: method_type: set at import. A descriptor does not change after it is made, but for
+// plain_cls, an atomic that is set once.
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/function.h"
+#include "python/convert/convert.h"
 
 namespace tether_py {
 
@@ -15,7 +17,9 @@ namespace {
 
 struct Method {
   PyObject_HEAD vectorcallfunc vectorcall;
-  PyTypeObject* cls;          // that the method was defined for
+  PyTypeObject* cls;  // that the method was defined for
+  std::atomic<PyTypeObject*>
+      plain_cls;              // the same once its instances are known to be plain wrappers
   FunctionWrapper* function;  // takes the object first
   PyObject* name;
   PyObject* record;  // the TypeMethod, which knows the rest
@@ -42,10 +46,18 @@ bool CheckObject(Method* m, PyObject* self) {
 // The two below do not throw, nor does the entry that they end in. So the second is nothing but a
 // check and a jump.
 
-inline PyObject* CallChecked(Method* m, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  using FunctionEntry = PyObject* (*)(PyObject*, PyObject* const*, size_t, PyObject*) noexcept;
-  auto call = reinterpret_cast<FunctionEntry>(m->function->vectorcall);
+using FunctionEntry = PyObject* (*)(PyObject*, PyObject* const*, size_t, PyObject*) noexcept;
+
+inline PyObject* CallChecked(Method* m, vectorcallfunc entry, PyObject* const* args, size_t nargsf,
+                             PyObject* kwnames) {
+  auto call = reinterpret_cast<FunctionEntry>(entry);
   return call(reinterpret_cast<PyObject*>(m->function), args, nargsf, kwnames);
+}
+
+// A class that was found plain stays plain.
+void LearnClass(Method* m, PyObject* self) {
+  bool is_plain = Py_TYPE(self) == m->cls && IsPlainWrapper(self);
+  if (is_plain) m->plain_cls.store(m->cls, std::memory_order_relaxed);
 }
 
 TVM_FFI_NO_INLINE PyObject* CheckAndCall(Method* m, PyObject* const* args, size_t nargsf,
@@ -54,14 +66,18 @@ TVM_FFI_NO_INLINE PyObject* CheckAndCall(Method* m, PyObject* const* args, size_
     return PyErr_Format(PyExc_TypeError, "unbound method %s.%U() needs an argument",
                         m->cls->tp_name, m->name);
   }
-  return CheckObject(m, args[0]) ? CallChecked(m, args, nargsf, kwnames) : nullptr;
+  if (!CheckObject(m, args[0])) return nullptr;
+  LearnClass(m, args[0]);
+  return CallChecked(m, m->function->vectorcall, args, nargsf, kwnames);
 }
 
 PyObject* CallMethod(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Method* m = AsMethod(self);
-  bool is_right = PyVectorcall_NARGS(nargsf) != 0 && Py_TYPE(args[0]) == m->cls;
-  return TVM_FFI_PREDICT_TRUE(is_right) ? CallChecked(m, args, nargsf, kwnames)
-                                        : CheckAndCall(m, args, nargsf, kwnames);
+  bool is_right = PyVectorcall_NARGS(nargsf) != 0 &&
+                  Py_TYPE(args[0]) == m->plain_cls.load(std::memory_order_relaxed);
+  return TVM_FFI_PREDICT_TRUE(is_right)
+             ? CallChecked(m, m->function->call_with_self, args, nargsf, kwnames)
+             : CheckAndCall(m, args, nargsf, kwnames);
 }
 
 PyObject* Repr(PyObject* self) {

@@ -67,21 +67,55 @@ inline bool Arguments::Add(PyObject* arg) {
   return true;
 }
 
-inline bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
+// The same in line, for a wrapper that was in use until now. False if it was not: SetWrapper finds
+// out. With the GIL only.
+inline bool StoreActive(PyObject* obj, TVMFFIAny* out) {
+  uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
+  if (kFreeThreaded || TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return false;
+  tie::StoreObject(reinterpret_cast<TVMFFIObject*>(handle), out);
+  return true;
+}
+
+inline bool Arguments::AddSelf(PyObject* self) {
+  if (!StoreActive(self, inline_)) return false;
+  size_ = 1;
+  return true;
+}
+
+TVM_FFI_INLINE bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
+  Py_ssize_t i = size_;
   if (!Reserve(n)) return false;
   TVMFFIAny* out = data_;
-  for (Py_ssize_t i = 0; i < n; ++i) {
+  for (; i < n; ++i) {
     if (ToCompactInt(args[i], out + i)) continue;
-    size_ = static_cast<int32_t>(i);  // what is there so far must not go away meanwhile
     const ClassRecord* record = FindRecent(Py_TYPE(args[i]));
     Setter setter = record != nullptr ? record->SetterNow() : ToAnySlow;
-    bool done = setter == SetWrapper ? StoreWrapper(args[i], out + i, this)
-                                     : setter(args[i], out + i, this);
-    if (TVM_FFI_PREDICT_FALSE(!done)) return false;
+    if (setter == SetWrapper && StoreActive(args[i], out + i)) continue;
+    size_ = static_cast<int32_t>(i);  // what is there so far must not go away meanwhile
+    if (TVM_FFI_PREDICT_FALSE(!setter(args[i], out + i, this))) return false;
   }
   size_ = static_cast<int32_t>(n);
   return true;
 }
+
+// The arguments of a call that takes small integers and nothing else. They refer to nothing, so a
+// call that keeps the GIL needs no place on the list of calls for them, and lets nothing go.
+class IntArguments {
+ public:
+  // False if there are others, or many.
+  TVM_FFI_INLINE bool Load(PyObject* const* args, Py_ssize_t n) {
+    if (TVM_FFI_PREDICT_FALSE(n > kMost)) return false;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      if (TVM_FFI_PREDICT_FALSE(!ToCompactInt(args[i], &values_[i]))) return false;
+    }
+    return true;
+  }
+  TVMFFIAny* data() { return values_; }
+
+ private:
+  static constexpr Py_ssize_t kMost = 4;
+  TVMFFIAny values_[kMost];
+};
 
 // One owned value. False with an error set. `nested_in`: of a container that is built for a call,
 // which learns what the value says about the call's context.

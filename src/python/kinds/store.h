@@ -25,8 +25,12 @@ inline bool StoreOwned(ffi::Any value, TVMFFIAny* out, Arguments* args) {
 // Runs a conversion that may throw. False with an error set.
 template <typename F>
 bool Try(F&& f) {
-  Ref ok = Ref::Steal(Guarded([&]() -> PyObject* { return f() ? Py_NewRef(Py_True) : nullptr; }));
-  return static_cast<bool>(ok);
+  bool done = false;
+  Guarded([&]() -> PyObject* {
+    done = f();
+    return nullptr;
+  });
+  return done;
 }
 
 }  // namespace tether_py

@@ -2,6 +2,8 @@
 // Arguments of calls, and what they keep alive.
 #include "python/wrap/arguments.h"
 
+#include <algorithm>
+
 #include "core/stack_room.h"
 #include "python/wrap/upper_layers.h"
 
@@ -56,8 +58,8 @@ bool Arguments::ReserveMore(Py_ssize_t n) {
     PyErr_NoMemory();
     return false;
   }
-  data_ = rest->data = data;  // called before anything is added
-  capacity_ = static_cast<int32_t>(n);
+  std::copy(data_, data_ + size_, data);
+  data_ = rest->data = data;
   return true;
 }
 
@@ -113,7 +115,7 @@ void CallArguments::ForEachObject(VisitObject visit, void* context) {
     for (int32_t i = 0; i < call->num_kept_; ++i) {
       if (call->kept_[i] != nullptr) visit(context, call->kept_[i], true);
     }
-    if (call->rest_ != nullptr) {
+    if (call->HoldsSomething() && call->rest_ != nullptr) {
       for (TVMFFIObject* value : call->rest_->values) visit(context, value, true);
     }
     for (int32_t i = 0; i < call->size_; ++i) {
@@ -167,8 +169,9 @@ void CallArguments::ForgetOtherThreads() {
 
 void Arguments::LetGoOfAll() {
   size_ = 0;  // what dies may run code that moves an argument; nothing is added here any more
-  while (num_kept_ > 0) {
-    TVMFFIObject* h = kept_[--num_kept_];
+  for (int32_t n = num_kept_; n > 0;) {
+    TVMFFIObject* h = kept_[--n];
+    num_kept_ = static_cast<int16_t>(n);
     if (h != nullptr && !Recycle(h)) Engine::DropStrong(h);
   }
   if (TVM_FFI_PREDICT_FALSE(rest_ != nullptr)) LetGoOfRest();

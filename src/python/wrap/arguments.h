@@ -44,10 +44,12 @@ class Arguments {
   Arguments& operator=(const Arguments&) = delete;
 
   // False with an error set.
-  bool Reserve(Py_ssize_t n) { return TVM_FFI_PREDICT_TRUE(n <= capacity_) || ReserveMore(n); }
-  // Both in convert/convert.h.
+  bool Reserve(Py_ssize_t n) { return TVM_FFI_PREDICT_TRUE(n <= kInline) || ReserveMore(n); }
+  // All three in convert/convert.h. AddAll adds what is not there yet.
   bool Add(PyObject* arg);
   bool AddAll(PyObject* const* args, Py_ssize_t n);
+  // The first one, of a class that IsPlainWrapper knows. False, and no error, if that takes AddAll.
+  bool AddSelf(PyObject* self);
   void AddPointer(void* pointer) {
     TVMFFIAny* out = &data_[size_++];
     out->type_index = ffi::TypeIndex::kTVMFFIOpaquePtr;
@@ -58,8 +60,9 @@ class Arguments {
   int32_t size() const { return size_; }
 
   // NULL when no argument was a tensor or held one, which is nearly always.
-  CallContext* context() { return context_; }
+  CallContext* context() { return HoldsSomething() ? context_ : nullptr; }
   CallContext* MutableContext() {
+    SayThatThereIsSomething();
     if (context_ == nullptr) {
       context_storage_ = CallContext{nullptr, -1, 0, nullptr};
       context_ = &context_storage_;
@@ -70,6 +73,10 @@ class Arguments {
   // For conversions: keep a value or a Python object until the call is over. These throw bad_alloc,
   // and have then let go of what they were given.
   void Keep(TVMFFIObject* owned) {
+    if (num_kept_ == 0) {
+      rest_ = nullptr;
+      context_ = nullptr;
+    }
     if (TVM_FFI_PREDICT_FALSE(num_kept_ == kInlineKept)) return KeepMore(owned);
     kept_[num_kept_++] = owned;
   }
@@ -100,9 +107,12 @@ class Arguments {
     ~Rest();
   };
   bool HoldsSomething() const { return num_kept_ != 0; }
+  void SayThatThereIsSomething() {
+    if (num_kept_ == 0) Keep(static_cast<TVMFFIObject*>(nullptr));
+  }
   Rest* MutableRest() {
+    SayThatThereIsSomething();
     if (rest_ == nullptr) rest_ = new Rest();
-    if (num_kept_ == 0) Keep(static_cast<TVMFFIObject*>(nullptr));  // says that there is something
     return rest_;
   }
   bool ReserveMore(Py_ssize_t n);
@@ -116,12 +126,12 @@ class Arguments {
   static constexpr int32_t kInlineKept = 4;
   TVMFFIAny inline_[kInline];
   TVMFFIAny* data_ = inline_;
-  int32_t capacity_ = kInline;
   int32_t size_ = 0;
-  int32_t num_kept_ = 0;
-  int32_t is_detached_ = 0;  // of a call that has let go of the GIL
-  Rest* rest_ = nullptr;
-  CallContext* context_ = nullptr;
+  int16_t num_kept_ = 0;
+  int16_t is_detached_ = 0;  // of a call that has let go of the GIL
+  // These two have a value only while something is kept: most calls keep nothing.
+  Rest* rest_;
+  CallContext* context_;
   TVMFFIObject* kept_[kInlineKept];
   CallContext context_storage_;
 };

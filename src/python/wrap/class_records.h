@@ -61,7 +61,10 @@ inline RecentClass* RecentPairOf(PyTypeObject* cls) {
 // The record of a class that is in the table, or NULL.
 inline ClassRecord* FindRecent(PyTypeObject* cls) {
   RecentClass* pair = RecentPairOf(cls);
-  if (TVM_FFI_PREDICT_TRUE(IsRecent(&pair[0], cls))) return pair[0].record;
+  if (TVM_FFI_PREDICT_TRUE(IsRecent(&pair[0], cls))) {
+    if (pair[0].record == nullptr) TVM_FFI_UNREACHABLE();  // a class stands there with its record
+    return pair[0].record;
+  }
   return IsRecent(&pair[1], cls) ? pair[1].record : nullptr;
 }
 

@@ -94,8 +94,7 @@ bool BindNew(Wrapper* w, TVMFFIObject* h) {
       }
     }
     if (TVM_FFI_PREDICT_TRUE(w->handle.load(std::memory_order_relaxed) == tie::kEmpty)) {
-      Engine::Attach(w, h, Engine::FindOrAdopt(h));
-      if (TVM_FFI_PREDICT_FALSE(IsOfLeafClass(w))) TrackLeaf(w);
+      BindFresh(w, h);
       return true;
     }
   }

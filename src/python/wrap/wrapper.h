@@ -53,6 +53,11 @@ inline PyObject* WrapBorrowed(TVMFFIObject* h) {
 // wrapper had before is let go. If h already has another wrapper, `w` gets a reference of its own
 // but is not handed out again. False with an error set.
 bool BindNew(Wrapper* w, TVMFFIObject* h);
+// The same for a wrapper that AllocateWrapper has just made, which nobody else knows.
+inline void BindFresh(Wrapper* w, TVMFFIObject* h) {
+  Engine::Attach(w, h, Engine::FindOrAdopt(h));
+  if (TVM_FFI_PREDICT_FALSE(IsOfLeafClass(w))) TrackLeaf(w);
+}
 
 // Before an object is constructed for `w` again: takes out what it had, so that a construction that
 // fails leaves it empty. The caller holds the old object until the new exists: they never share an
