@@ -242,6 +242,7 @@ void InitFunctionWrapper(FunctionWrapper* w) {
 
 void SetReleaseGil(FunctionWrapper* w, bool value) {
   CriticalSection section(AsObject(&w->base));
+  if (w->release_gil == value) return;  // others may be calling it: what stays is not written
   w->release_gil = value;
   if (w->parameters == nullptr) SetEntries(w);
 }
