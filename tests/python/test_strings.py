@@ -120,6 +120,13 @@ def test_strings_of_many_sizes() -> None:
         assert testing.echo(b"x" * size) == b"x" * size
 
 
+def test_one_other_character_anywhere_among_ascii() -> None:
+    for size in range(1, 40):
+        for position in range(size):
+            text = "x" * position + "\u00e9" + "x" * (size - position - 1)
+            assert testing.echo(text) == text and len(testing.echo(text)) == size
+
+
 def test_made_from_an_object() -> None:
     cached = testing.echo(LONG)._tvm_ffi_cached_object
     text = core.String.__from_tvm_ffi_object__(core.String, cached)

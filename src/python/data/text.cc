@@ -29,15 +29,22 @@ struct TextObject {
 
 TextObject* AsText(PyObject* obj) { return reinterpret_cast<TextObject*>(obj); }
 
+uint64_t WordAt(const char* data) {
+  uint64_t word;
+  std::memcpy(&word, data, sizeof(word));
+  return word;
+}
+
 bool IsAscii(const char* data, size_t size) {
   constexpr uint64_t kHighBits = 0x8080808080808080u;
   uint64_t seen = 0;
-  for (; size >= sizeof(seen); data += sizeof(seen), size -= sizeof(seen)) {
-    uint64_t word;
-    std::memcpy(&word, data, sizeof(word));
-    seen |= word;
+  if (size >= sizeof(seen)) {
+    const char* last = data + size - sizeof(seen);  // may overlap the word before it
+    for (; data < last; data += sizeof(seen)) seen |= WordAt(data);
+    seen |= WordAt(last);
+  } else {
+    for (; size > 0; ++data, --size) seen |= static_cast<unsigned char>(*data);
   }
-  for (; size > 0; ++data, --size) seen |= static_cast<unsigned char>(*data);
   return (seen & kHighBits) == 0;
 }
 
