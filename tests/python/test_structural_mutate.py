@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import threading
 import weakref
@@ -340,3 +341,16 @@ def test_callbacks_of_int_take_integers_of_any_size() -> None:
     assert seen == values
     assert structural_map(values, (int, lambda x: x + 1)) == [x + 1 for x in values]
     assert structural_mutate(values, (int, lambda x, _: x + 1)) == [x + 1 for x in values]
+
+
+@pytest.mark.parametrize("copies", [copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("run", [structural_visit, structural_mutate])
+def test_visitors_and_mutators_cannot_be_copied(run: Any, copies: Any) -> None:
+    """A copy would lack what the engine behind them has."""
+    kept: list[Any] = []
+    with pytest.raises(TypeError, match="cannot|cop"):
+        run([1], (int, lambda value, engine: copies(kept.append(engine) or engine)))
+    with pytest.raises(TypeError, match="cannot|cop"):
+        copies(kept[0])
+    with pytest.raises(RuntimeError, match="Cannot deep copy object"):
+        copy.deepcopy(tvm_ffi.Array(kept))

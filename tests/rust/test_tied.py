@@ -149,6 +149,18 @@ def test_p5_none_of_a_million_objects_is_kept(rust: Any, node_class: Any) -> Non
         assert after[state] == before[state]
 
 
+def test_a_long_chain_is_dropped_without_a_deep_stack(rust: Any, node_class: Any) -> None:
+    head = rust.make_node(0, None)
+    middle = None
+    for i in range(300_000):
+        head = rust.make_node(i, head)
+        if i == 150_000:
+            middle = weakref.ref(head)
+    assert middle is not None and middle() is not None
+    del head
+    assert middle() is None
+
+
 def test_what_was_made_before_python_came_is_adopted(library_path: Path) -> None:
     code = """
 import ctypes, sys

@@ -644,7 +644,81 @@ mod allocation {
         }
     }
 
+    /// Destroying a long chain. Its head drops the next object inside its own destructor, and so on,
+    /// which would overflow the stack. Each time this recursion crosses a checkpoint, an 8 KB window
+    /// at every 64 KB of stack, it checks how deep it is since the first one; beyond 32 KB objects are
+    /// put on a list, which the level at the first checkpoint empties. C++ does the same for its own.
+    mod chain {
+        use super::{c_void, Flag, TVMFFIObjectDeleter};
+        use std::cell::Cell;
+
+        type Waiting = Vec<(*mut c_void, TVMFFIObjectDeleter)>;
+
+        thread_local! {
+            /// Stack address of the level that empties the list, or 0; the list, which lives there.
+            static STATE: Cell<(usize, *mut Waiting)> =
+                const { Cell::new((0, std::ptr::null_mut())) };
+        }
+
+        #[inline(always)]
+        fn stack_address() -> usize {
+            let here = 0u8;
+            std::hint::black_box(&here) as *const u8 as usize
+        }
+
+        /// Calls `destroy`, now or when less of the stack is in use.
+        #[inline(always)]
+        pub(super) unsafe fn delete(this: *mut c_void, flags: i32, destroy: TVMFFIObjectDeleter) {
+            if stack_address() & 0xffff < 0x2000 {
+                delete_at_checkpoint(this, flags, destroy);
+            } else {
+                destroy(this, flags);
+            }
+        }
+
+        #[cold]
+        #[inline(never)]
+        unsafe fn delete_at_checkpoint(
+            this: *mut c_void,
+            flags: i32,
+            destroy: TVMFFIObjectDeleter,
+        ) {
+            const BOTH: i32 = Flag::kTVMFFIObjectDeleterFlagBitMaskBoth as i32;
+            let (outermost, list) = STATE.get();
+            if list.is_null() {
+                let mut waiting = Waiting::new();
+                let list: *mut Waiting = &mut waiting;
+                STATE.set((stack_address(), list));
+                destroy(this, flags);
+                // SAFETY: the list is this level's; others use it only while `destroy` runs.
+                while let Some((next, destroy)) = (*list).pop() {
+                    destroy(next, BOTH);
+                }
+                STATE.set((0, std::ptr::null_mut()));
+                return;
+            }
+            // Destruction may only be delayed if nothing can use the object any more.
+            let is_deep = outermost.wrapping_sub(stack_address()) > 32 * 1024;
+            if is_deep && flags == BOTH && (*list).try_reserve(1).is_ok() {
+                (*list).push((this, destroy));
+                return;
+            }
+            destroy(this, flags);
+        }
+    }
+
     unsafe extern "C" fn delete_own<T: ObjectCore, E: Extent<T>>(this: *mut c_void, flags: i32) {
+        if std::mem::needs_drop::<T>() {
+            chain::delete(this, flags, delete_own_now::<T, E>);
+        } else {
+            delete_own_now::<T, E>(this, flags);
+        }
+    }
+
+    unsafe extern "C" fn delete_own_now<T: ObjectCore, E: Extent<T>>(
+        this: *mut c_void,
+        flags: i32,
+    ) {
         let object = this as *mut T;
         if flags == Flag::kTVMFFIObjectDeleterFlagBitMaskBoth as i32 {
             let count = E::count(&*object);
@@ -674,6 +748,14 @@ mod allocation {
     }
 
     unsafe extern "C" fn delete_registered<T: ObjectCore>(this: *mut c_void, flags: i32) {
+        if std::mem::needs_drop::<T>() {
+            chain::delete(this, flags, delete_registered_now::<T>);
+        } else {
+            delete_registered_now::<T>(this, flags);
+        }
+    }
+
+    unsafe extern "C" fn delete_registered_now<T: ObjectCore>(this: *mut c_void, flags: i32) {
         let header = this as *mut TVMFFIObject;
         let storage_stays = flags & 2 == 0;
         let tell = storage_stays && (*header).__padding == OBJECT_ALLOC_HEADER_MARK;

@@ -361,3 +361,37 @@ fn a_class_without_a_default_has_no_creator() {
     let metadata = unsafe { (*TVMFFIGetTypeInfo(BaseObj::type_index())).metadata };
     assert!(unsafe { (*metadata).creator.is_none() });
 }
+
+#[repr(C)]
+#[derive(Object)]
+#[type_key = "test.objects.Link"]
+#[type_register]
+struct LinkObj {
+    base: tvm_ffi::Object,
+    next: Option<ObjectArc<LinkObj>>,
+    counted: std::rc::Rc<Cell<usize>>,
+}
+
+impl Drop for LinkObj {
+    fn drop(&mut self) {
+        self.counted.set(self.counted.get() + 1);
+    }
+}
+
+#[test]
+fn a_long_chain_is_dropped_without_a_deep_stack() {
+    const LENGTH: usize = 300_000;
+    let counted = std::rc::Rc::new(Cell::new(0));
+    for _ in 0..2 {
+        let mut head = None;
+        for _ in 0..LENGTH {
+            let link =
+                LinkObj { base: tvm_ffi::Object::new(), next: head, counted: counted.clone() };
+            head = Some(ObjectArc::new(link));
+        }
+        assert_eq!(counted.replace(0), 0);
+        drop(head);
+        assert_eq!(counted.replace(0), LENGTH);
+    }
+    assert_eq!(std::rc::Rc::strong_count(&counted), 1);
+}

@@ -365,6 +365,9 @@ class StructuralMutatorObj : public Object {
 
  protected:
   explicit StructuralMutatorObj(const StructuralMutatorVTable* vtable) : vtable_(vtable) {}
+  // A copy would have the table of a derived class without its members.
+  StructuralMutatorObj(const StructuralMutatorObj&) = delete;
+  StructuralMutatorObj& operator=(const StructuralMutatorObj&) = delete;
 
   StateTupleType StateTuple() const noexcept { return {}; }
 

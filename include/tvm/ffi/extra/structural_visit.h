@@ -155,6 +155,9 @@ class StructuralVisitorObj : public Object {
 
  protected:
   explicit StructuralVisitorObj(const StructuralVisitorVTable* vtable) : vtable_(vtable) {}
+  // A copy would have the table of a derived class without its members.
+  StructuralVisitorObj(const StructuralVisitorObj&) = delete;
+  StructuralVisitorObj& operator=(const StructuralVisitorObj&) = delete;
 
   StateTupleType StateTuple() const noexcept { return {}; }
 
