@@ -645,7 +645,7 @@ mod allocation {
     }
 
     /// Destroying a long chain. Its head drops the next object inside its own destructor, and so on,
-    /// which would overflow the stack. Each time this recursion crosses a checkpoint, an 8 KB window
+    /// which would overflow the stack. Each time this recursion crosses a checkpoint, a window of 4 KB
     /// at every 64 KB of stack, it checks how deep it is since the first one; beyond 32 KB objects are
     /// put on a list, which the level at the first checkpoint empties. C++ does the same for its own.
     mod chain {
@@ -654,22 +654,41 @@ mod allocation {
 
         type Waiting = Vec<(*mut c_void, TVMFFIObjectDeleter)>;
 
+        const BOTH: i32 = Flag::kTVMFFIObjectDeleterFlagBitMaskBoth as i32;
+
         thread_local! {
-            /// Stack address of the level that empties the list, or 0; the list, which lives there.
-            static STATE: Cell<(usize, *mut Waiting)> =
-                const { Cell::new((0, std::ptr::null_mut())) };
+            /// Stack address of the level that empties the list, or 0.
+            static OUTERMOST: Cell<usize> = const { Cell::new(0) };
+            /// NULL while nothing waits.
+            static LIST: Cell<*mut Waiting> = const { Cell::new(std::ptr::null_mut()) };
         }
 
+        /// The register where there is one: a variable would cost every deleter a frame.
         #[inline(always)]
         fn stack_address() -> usize {
-            let here = 0u8;
-            std::hint::black_box(&here) as *const u8 as usize
+            let here: usize;
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            // SAFETY: only reads the stack pointer.
+            unsafe {
+                std::arch::asm!("mov {}, rsp", out(reg) here, options(nomem, nostack, preserves_flags))
+            };
+            #[cfg(all(target_arch = "aarch64", not(miri)))]
+            // SAFETY: only reads the stack pointer.
+            unsafe {
+                std::arch::asm!("mov {}, sp", out(reg) here, options(nomem, nostack, preserves_flags))
+            };
+            #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+            {
+                let variable = 0u8;
+                here = std::hint::black_box(&variable) as *const u8 as usize;
+            }
+            here
         }
 
         /// Calls `destroy`, now or when less of the stack is in use.
         #[inline(always)]
         pub(super) unsafe fn delete(this: *mut c_void, flags: i32, destroy: TVMFFIObjectDeleter) {
-            if stack_address() & 0xffff < 0x2000 {
+            if stack_address() & 0xf000 == 0x8000 {
                 delete_at_checkpoint(this, flags, destroy);
             } else {
                 destroy(this, flags);
@@ -683,27 +702,45 @@ mod allocation {
             flags: i32,
             destroy: TVMFFIObjectDeleter,
         ) {
-            const BOTH: i32 = Flag::kTVMFFIObjectDeleterFlagBitMaskBoth as i32;
-            let (outermost, list) = STATE.get();
-            if list.is_null() {
-                let mut waiting = Waiting::new();
-                let list: *mut Waiting = &mut waiting;
-                STATE.set((stack_address(), list));
+            let here = stack_address();
+            let outermost = OUTERMOST.get();
+            if outermost == 0 {
+                OUTERMOST.set(here);
                 destroy(this, flags);
-                // SAFETY: the list is this level's; others use it only while `destroy` runs.
-                while let Some((next, destroy)) = (*list).pop() {
-                    destroy(next, BOTH);
+                if !LIST.get().is_null() {
+                    destroy_waiting();
                 }
-                STATE.set((0, std::ptr::null_mut()));
-                return;
+                OUTERMOST.set(0);
+            } else if flags != BOTH
+                || outermost.wrapping_sub(here) <= 32 * 1024
+                || !wait(this, destroy)
+            {
+                // Destruction may only be delayed if nothing can use the object any more.
+                destroy(this, flags);
             }
-            // Destruction may only be delayed if nothing can use the object any more.
-            let is_deep = outermost.wrapping_sub(stack_address()) > 32 * 1024;
-            if is_deep && flags == BOTH && (*list).try_reserve(1).is_ok() {
-                (*list).push((this, destroy));
-                return;
+        }
+
+        /// Puts an object on the list. False: there is no memory.
+        #[inline(never)]
+        unsafe fn wait(this: *mut c_void, destroy: TVMFFIObjectDeleter) -> bool {
+            if LIST.get().is_null() {
+                LIST.set(Box::into_raw(Box::default()));
             }
-            destroy(this, flags);
+            // SAFETY: only this thread has the list, and nothing is called while it is borrowed.
+            let list = &mut *LIST.get();
+            let has_room = list.try_reserve(1).is_ok();
+            if has_room {
+                list.push((this, destroy));
+            }
+            has_room
+        }
+
+        #[inline(never)]
+        unsafe fn destroy_waiting() {
+            while let Some((this, destroy)) = (*LIST.get()).pop() {
+                destroy(this, BOTH);
+            }
+            drop(Box::from_raw(LIST.replace(std::ptr::null_mut())));
         }
     }
 
@@ -715,6 +752,7 @@ mod allocation {
         }
     }
 
+    #[inline]
     unsafe extern "C" fn delete_own_now<T: ObjectCore, E: Extent<T>>(
         this: *mut c_void,
         flags: i32,
@@ -755,6 +793,7 @@ mod allocation {
         }
     }
 
+    #[inline]
     unsafe extern "C" fn delete_registered_now<T: ObjectCore>(this: *mut c_void, flags: i32) {
         let header = this as *mut TVMFFIObject;
         let storage_stays = flags & 2 == 0;
