@@ -70,7 +70,7 @@ def page(data: dict[str, Any]) -> str:
     lines += [
         "",
         "The released crates never release the elements of an array; the benchmark does it.",
-        "At one of 16 positions of the stack ours checks how deep it is, about 50 instructions more",
+        "At one of 16 positions of the stack ours checks how deep it is: 50 instructions more",
         "for an object that holds others; a long chain uses up the stack of the released crates.",
     ]
     return "\n".join(lines) + "\n"
