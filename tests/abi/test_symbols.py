@@ -89,3 +89,11 @@ def test_testing_library_exports_its_entry_points() -> None:
         "__tvm_ffi__doc_testing_dll_test_add_with_docstring",
     }
     assert sorted(expected - dynamic_symbols(library, defined=True)) == []
+
+
+def test_clients_have_no_thread_local_variables() -> None:
+    """Those of code that was compiled at run time are gone before its last objects."""
+    command = ["readelf", "--program-headers", "--wide", str(LIB_DIR / "libtvm_ffi_testing.so")]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "LOAD" in text
+    assert re.findall(r"^ *TLS .*", text, re.MULTILINE) == []

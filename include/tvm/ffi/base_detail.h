@@ -126,6 +126,15 @@ using namespace detail;
 // of several builds, and the linker merges equal names.
 namespace tether {
 
+TVM_FFI_INLINE uintptr_t StackAddress() {
+#if defined(__GNUC__) || defined(__clang__)
+  return reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+#else
+  char here;
+  return reinterpret_cast<uintptr_t>(&here);
+#endif
+}
+
 // The message of the error for an exception that is not derived from std::exception.
 inline constexpr const char* kUnknownException =
     "an exception was thrown that is not a std::exception";

@@ -17,7 +17,17 @@
 #include <new>
 #include <type_traits>
 #include <utility>
-#include <vector>
+
+// Calls destroy(self, flags), now or, far down the stack, after the calls it is nested in. Not a
+// part of this header, because it needs a thread-local variable: those of a client that was
+// compiled at run time are gone before its last objects. Weak, because other runtimes do not have
+// it.
+#ifndef _MSC_VER
+extern "C" TVM_FFI_DLL TVM_FFI_WEAK void TVMFFITetherDestroyNested(void* self, int flags,
+                                                                   void (*destroy)(void*, int));
+#else
+inline constexpr void (*TVMFFITetherDestroyNested)(void*, int, void (*)(void*, int)) = nullptr;
+#endif
 
 namespace tvm {
 namespace ffi {
@@ -99,66 +109,15 @@ void DestroyObject(void* self, int flags) {
   DeleteInPhases(static_cast<TVMFFIObject*>(self), body, flags, [body] { body->T::~T(); });
 }
 
-// Destroying a long chain. Its head drops the next object inside its own destructor, and so on,
-// which would overflow the native stack. Each time this recursion crosses a checkpoint, an 8 KB
-// window at every 64 KB of stack, it checks how deep it is since the first checkpoint; beyond 32 KB
-// objects are put on a list, which the level at the first checkpoint empties. Elsewhere it costs
-// one comparison.
-struct DestroyState {
-  struct Waiting {
-    void* self;
-    FObjectDeleter destroy;
-  };
-  uintptr_t outermost;            // stack address of the level that empties the list, or 0
-  std::vector<Waiting>* waiting;  // lives in that level; the objects themselves stay untouched
-};
-inline thread_local DestroyState destroy_state = {0, nullptr};
-
-TVM_FFI_INLINE uintptr_t StackAddress() {
-#if defined(__GNUC__) || defined(__clang__)
-  return reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-#else
-  char here;
-  return reinterpret_cast<uintptr_t>(&here);
-#endif
-}
-
-inline bool PutOnList(DestroyState* state, void* self, FObjectDeleter destroy) {
-  try {
-    state->waiting->push_back({self, destroy});
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-}
-
-TVM_FFI_NO_INLINE inline void DestroyAtCheckpoint(void* self, int flags, FObjectDeleter destroy) {
-  DestroyState* state = &destroy_state;
-  if (state->outermost == 0) {
-    std::vector<DestroyState::Waiting> waiting;
-    *state = {StackAddress(), &waiting};
-    destroy(self, flags);
-    while (!waiting.empty()) {
-      DestroyState::Waiting next = waiting.back();
-      waiting.pop_back();
-      next.destroy(next.self, kTVMFFIObjectDeleterFlagBitMaskBoth);
-    }
-    *state = {0, nullptr};
-    return;
-  }
-  // Destruction may only be delayed if nothing can use the object any more.
-  bool is_deep = state->outermost - StackAddress() > 32 * 1024;
-  if (is_deep && flags == kTVMFFIObjectDeleterFlagBitMaskBoth && PutOnList(state, self, destroy)) {
-    return;
-  }
-  destroy(self, flags);
-}
-
-// The deleter of objects that may own other objects.
+// The deleter of objects that may own other objects. The head of a long chain drops the next object
+// inside its own destructor, and so on, which would overflow the native stack. Each time this
+// recursion crosses a checkpoint, an 8 KB window at every 64 KB of stack, it asks the library,
+// which delays destruction where the stack is deep. Elsewhere it costs one comparison.
 template <FObjectDeleter kDestroy>
 void DeleteNested(void* self, int flags) {
-  if (TVM_FFI_PREDICT_FALSE((StackAddress() & 0xffff) < 0x2000)) {
-    DestroyAtCheckpoint(self, flags, kDestroy);
+  bool is_checkpoint = (StackAddress() & 0xffff) < 0x2000;
+  if (TVM_FFI_PREDICT_FALSE(is_checkpoint) && TVMFFITetherDestroyNested != nullptr) {
+    TVMFFITetherDestroyNested(self, flags, kDestroy);
     return;
   }
   kDestroy(self, flags);
