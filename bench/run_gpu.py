@@ -26,7 +26,7 @@ from timing_worker import Worker
 HERE = Path(__file__).resolve().parent
 ROWS = {
     "call(torch x3)": "nothing(t1, t2, t3)",
-    "call(torch x3), GIL kept": "keeping(t1, t2, t3)",
+    "call(torch x3), GIL kept": "nothing_kept(t1, t2, t3)",
     "call(torch on the CPU x3)": "nothing(c1, c2, c3)",
     "call(own Tensor x3)": "nothing(x1, x2, x3)",
     "call(numpy x3)": "nothing(n1, n2, n3)",
@@ -36,6 +36,7 @@ ROWS = {
     "torch.from_dlpack(Tensor)": "torch.from_dlpack(x1)",
     "torch.from_dlpack(its capsule)": "torch.from_dlpack(x1.__dlpack__())",
     "kernel launch, three tensors": "launch(t1, t2, t3)",
+    "kernel launch, GIL kept": "launch_kept(t1, t2, t3)",
 }
 FLOORS = {"view": "a view of a tensor", "stream": "the current stream", "launch": "a launch"}
 SLOW = ("JAX", "CuPy", "torch.from_dlpack", "launch")

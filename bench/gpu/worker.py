@@ -16,11 +16,11 @@ import tvm_ffi
 library = sys.argv[1]
 module = tvm_ffi.load_module(library)
 names: dict[str, Any] = {"torch": torch, "from_dlpack": tvm_ffi.from_dlpack}
-names["nothing"], names["launch"] = module["nothing"], module["launch"]
-names["keeping"] = module["nothing"]
-if hasattr(names["keeping"], "release_gil"):
-    names["keeping"] = tvm_ffi.load_module(library)["nothing"]
-    names["keeping"].release_gil = False
+kept = tvm_ffi.load_module(library)
+for name in ("nothing", "launch"):
+    names[name], names[f"{name}_kept"] = module[name], kept[name]
+    if hasattr(kept[name], "release_gil"):
+        names[f"{name}_kept"].release_gil = False
 cuda = [torch.ones(32, device="cuda") for _ in range(3)]
 names["t1"], names["t2"], names["t3"] = cuda
 names["c1"], names["c2"], names["c3"] = (torch.ones(32) for _ in range(3))
