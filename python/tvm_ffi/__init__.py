@@ -154,6 +154,7 @@ if not _is_config_mode():
         "access_path",
         "convert",
         "convert_func",
+        "cpp",
         "dataclasses",
         "device",
         "dtype",

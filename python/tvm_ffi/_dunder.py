@@ -297,27 +297,29 @@ def _make_constructor(
 ) -> Callable[..., Any]:
     """Make a function that builds an instance without ``__init__`` and ``__post_init__``.
 
-    `positional_fields` names the fields that may be given by position, in order; by default those
-    of the generated constructor. `field_normalizers` are applied to the values of their fields.
+    Every field may be left out, and given by position in the order of definition, unless
+    `positional_fields` names those that may, in order. `field_normalizers` are applied to the
+    values of their fields.
     """
-    info: TypeInfo = cls.__tvm_ffi_type_info__
-    if positional_fields is None:
-        _, *ordered = _make_init_signature(info).parameters.values()
-        names = tuple(p.name for p in ordered if p.kind is not p.KEYWORD_ONLY)
-    else:
-        names = tuple(positional_fields)
+    from inspect import Parameter, Signature
+
+    fields = {f.name: f for f in _chain_fields(cls.__tvm_ffi_type_info__) if f.c_init}
+    names = tuple(fields if positional_fields is None else positional_fields)
+    ordered = {**{name: fields[name] for name in names}, **fields}
+    signature = Signature(
+        [
+            Parameter(
+                name,
+                Parameter.POSITIONAL_OR_KEYWORD if i < len(names) else Parameter.KEYWORD_ONLY,
+                default=field.c_default,
+            )
+            for i, (name, field) in enumerate(ordered.items())
+        ]
+    )
     normalizers = dict(field_normalizers or {})
 
     def construct(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > len(names):
-            raise TypeError(
-                f"{cls.__name__} takes at most {len(names)} positional arguments, got {len(args)}"
-            )
-        values = dict(zip(names, args, strict=False))
-        for name, value in kwargs.items():
-            if name in values:
-                raise TypeError(f"{cls.__name__} got multiple values for argument '{name}'")
-            values[name] = value
+        values = signature.bind(*args, **kwargs).arguments
         for name in normalizers.keys() & values.keys():
             if values[name] is not core.MISSING:
                 values[name] = normalizers[name](values[name])
@@ -325,7 +327,9 @@ def _make_constructor(
         made.__ffi_init__(**values)
         return made
 
-    construct.__name__ = construct.__qualname__ = f"make_{cls.__name__}"
+    construct.__signature__ = signature  # type: ignore[attr-defined]
+    for attribute in ("__name__", "__qualname__", "__module__"):
+        setattr(construct, attribute, getattr(cls, attribute))
     return construct
 
 

@@ -143,8 +143,8 @@ class TypeSchema:
     origin: str
     args: tuple[TypeSchema, ...] | None = None
     origin_type_index: int = _UNKNOWN
-    # What is printed instead of an origin that names no type: a schema or a text.
-    fallback: TypeSchema | str | None = None
+    # What is printed instead of an origin that names no type.
+    fallback: TypeSchema | None = None
     # Groups of schemas by name. A Callable has "return" and, if its parameters are known, "params".
     named_args: dict[str, tuple[TypeSchema, ...]] | None = None
     # The type in JSON where the origin does not tell: an `int` that is an ffi.BigInt.
@@ -156,7 +156,7 @@ class TypeSchema:
         origin: str,
         args: Iterable[TypeSchema] | None = None,
         origin_type_index: int = _UNKNOWN,
-        fallback: TypeSchema | str | None = None,
+        fallback: TypeSchema | None = None,
         named_args: Mapping[str, Iterable[TypeSchema]] | None = None,
         type_key: str | None = None,
     ) -> None:
@@ -209,19 +209,19 @@ class TypeSchema:
             raise TypeError("schema type must be a string")
         origin = _TYPE_SCHEMA_ORIGIN_CONVERTER.get(name, name)
         args: Any = None
+        groups = _groups_from_json(obj["named_args"]) if "named_args" in obj else None
         if "args" in obj:
             args = obj["args"] if isinstance(obj["args"], (list, tuple)) else ()
             if origin == "Callable" and len(args) == 2 and isinstance(args[1], list):
-                args = (args[0], *args[1])  # std::function up to 0.1.14
+                # std::function up to 0.1.14
+                groups = _groups_from_json({"return": args[:1], "params": args[1]})
+                args = ()
             args = tuple(TypeSchema.from_json_obj(arg) for arg in args if isinstance(arg, dict))
-        fallback = obj.get("fallback")
-        if fallback is not None and not isinstance(fallback, str):
-            fallback = TypeSchema.from_json_obj(fallback)
         return TypeSchema(
             origin,
             args,
-            fallback=fallback,
-            named_args=_groups_from_json(obj["named_args"]) if "named_args" in obj else None,
+            fallback=TypeSchema.from_json_obj(obj["fallback"]) if "fallback" in obj else None,
+            named_args=groups,
             type_key=name if name in _KEPT_TYPE_KEYS.values() else None,
         )
 
@@ -282,10 +282,8 @@ class TypeSchema:
             result["named_args"] = {
                 name: [arg.to_json() for arg in group] for name, group in self.named_args.items()
             }
-        if isinstance(self.fallback, TypeSchema):
+        if self.fallback is not None:
             result["fallback"] = self.fallback.to_json()
-        elif self.fallback is not None:
-            result["fallback"] = self.fallback
         return result
 
     def __repr__(self) -> str:
@@ -310,14 +308,9 @@ class TypeSchema:
             if accepted is not None:
                 return accepted._render(ty_map, expanded | {self.origin})
         if self.fallback is not None and not self._is_known():
-            if isinstance(self.fallback, TypeSchema):
-                return self.fallback._render(ty_map, expanded)
-            return str(self.fallback)
+            return self.fallback._render(ty_map, expanded)
         name = ty_map(self.origin) if ty_map is not None else self.origin
-        groups = (self.named_args or {}).values() if self.origin == "Callable" else ()
-        args = [
-            arg._render(ty_map, expanded) for group in (self.args or (), *groups) for arg in group
-        ]
+        args = [arg._render(ty_map, expanded) for arg in self.args or ()]
         if name == "Union":
             return " | ".join(args)
         if name == "Optional":
@@ -551,9 +544,9 @@ def _build_converter(schema: TypeSchema) -> Any:
     index = schema.origin_type_index
     kind = _KIND_OF_ORIGIN.get(schema.origin)
     if kind is None and 0 <= index < _OBJECT_BEGIN:
-        kind = _KIND_OF_ORIGIN[_TYPE_INDEX_TO_ORIGIN[index]]
+        kind = _KIND_OF_ORIGIN.get(_TYPE_INDEX_TO_ORIGIN.get(index, ""))
     if kind is None:
-        if index < 0:
+        if index < _OBJECT_BEGIN:
             raise TypeError(f"unknown TypeSchema origin: {schema.origin!r}")
         return _build_object_converter(schema)
     args = None

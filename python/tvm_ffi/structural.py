@@ -191,9 +191,9 @@ class StructuralMutator(core.Object):
         """Return what was recorded for a variable, or None."""
         return _ffi_api.StructuralMutatorVarRemapGet(self, var)
 
-    def var_remap_set(self, var: Any, mapped: Any) -> None:
+    def var_remap_set(self, var: Any, mapped_value: Any) -> None:
         """Record what a variable becomes from here on."""
-        _ffi_api.StructuralMutatorVarRemapSet(self, var, mapped)
+        _ffi_api.StructuralMutatorVarRemapSet(self, var, mapped_value)
 
     def def_region_kind(self) -> DefRegionKind:
         """Return whether variables are being defined here."""
@@ -275,9 +275,9 @@ def structural_map(
 def structural_mutate(root: Any, callbacks: Any = ()) -> Any:
     """Return a value as callbacks ``(value, mutator)`` rebuild it, which own the descent.
 
-    A callback may take a third argument, an `InplaceMode` as an int. The parts of a value that no
-    callback takes are mutated. The forms of `callbacks` are those of `structural_walk`. A root that
-    is given as ``root._move()`` may be changed in place.
+    A callback that can take a third argument gets the `InplaceMode` as an int. The parts of a value
+    that no callback takes are mutated. The forms of `callbacks` are those of `structural_walk`. A
+    root that is given as ``root._move()`` may be changed in place.
 
     >>> import tvm_ffi
     >>> tvm_ffi.structural_mutate([1, [2, "x"]], (int, lambda value, mutator: -value))
@@ -301,7 +301,7 @@ def _takes_mode(callback: Any) -> bool:
         signature = inspect.signature(callback)
     except (TypeError, ValueError):
         return False
-    for count in (2, 3):
+    for count in (3, 2):  # a callback that can take the mode gets it
         try:
             signature.bind(*range(count))
         except TypeError:
@@ -328,7 +328,12 @@ def _callback_entries(name: str, callbacks: Any) -> list[tuple[int, Any]]:
         return [(-1, callbacks)]
     if _is_entry(callbacks):
         return _entries_of(name, callbacks)
-    if isinstance(callbacks, (str, bytes)) or not hasattr(type(callbacks), "__getitem__"):
+    is_mapping = hasattr(type(callbacks), "keys")
+    if (
+        isinstance(callbacks, (str, bytes))
+        or is_mapping
+        or not hasattr(type(callbacks), "__getitem__")
+    ):
         raise TypeError(
             f"{name} callbacks must be callbacks, (type, callback) entries, "
             "((type1, type2, ...), callback) entries, or sequences of tuple entries"
@@ -375,7 +380,8 @@ def _type_indices(name: str, kind: Any) -> list[int]:
         return [-1]
     if schema.origin_type_index < 0:
         raise TypeError(
-            f"{name} callback type_index is negative, which has no values of its own: {schema!r}"
+            f"{name} callback type_index is negative, the only acceptable negative type_index is "
+            "-1 for Any"
         )
     index = schema.origin_type_index
     return [index, _OTHER_INDEX[index]] if index in _OTHER_INDEX else [index]

@@ -42,6 +42,8 @@ TVMFFIByteArray TVMFFIBigIntGetContentByteArray(const TVMFFIAny* value) {
 
 TVM_FFI_STATIC_INIT_BLOCK() {
   namespace refl = reflection;
+  // NOLINTNEXTLINE(bugprone-unused-raii): the constructor registers the type
+  refl::ObjectDef<details::BigIntObj>(refl::init(false));
   // Functions, not raw pointers: clients of every release can call these.
   refl::TypeAttrDef<details::BigIntObj>()
       .def(refl::type_attr::kAnyHash,
@@ -58,9 +60,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
            [](const BigInt& value, const Function&) { return static_cast<int64_t>(value.hash()); })
       .def(refl::type_attr::kRepr,
            [](const BigInt& value, const Function&) { return String(value.ToString()); })
-      .attr(refl::type_attr::kTypeFinal, true)
       .def("__data_to_json__", [](const BigInt& value) { return String(value.ToString()); })
-      .def("__data_from_json__", [](const String& text) {
+      .def("__data_from_json__", [](AnyView data) {
+        String text = data.as_or_throw<String>();
         std::optional<BigInt> value = BigInt::FromString(text.data(), text.size());
         if (!value) TVM_FFI_THROW(ValueError) << "Invalid decimal string for ffi.BigInt";
         return *value;

@@ -64,7 +64,7 @@ bool HashLeaf(const Any& value, uint64_t* hash) {
     }
     case kTVMFFIBigInt: {
       TVMFFIByteArray words = TVMFFIBigIntGetContentByteArray(&cell);
-      *hash = StableHashCombine(kTVMFFIBigInt, StableHashBytes(words.data, words.size));
+      *hash = StableHashBytes(words.data, words.size);
       return true;
     }
     case kTVMFFIShape: {

@@ -334,6 +334,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
   Any Run(AnyView value, bool may_change) noexcept {
     const size_t floor = frames_.size();
     Any result;
+    owner_kept_ = false;
     Part part = Part::Borrowed(value.CopyToTVMFFIAny());
     Step step = Enter(&part, def_region_mode_, may_change, Holder::kSafe, &result);
     while (true) {
@@ -345,8 +346,11 @@ class MutateWalkObj : public StructuralMapEngineBase {
       step = top->parts.shape() == Shape::kFields ? AdvanceFields(top, &result)
                                                   : AdvanceParts(top, &result);
     }
-    if (step == Step::kUnchanged) return Unchanged{};
-    return result;
+    if (step != Step::kUnchanged) return result;
+    // As in StructuralMutatorObj::MutateWithoutHook.
+    const bool is_plain = value.type_index() < kTVMFFIStaticObjectBegin && !owner_kept_ &&
+                          FactsOf(value.type_index()).shape == Shape::kLeaf;
+    return is_plain ? Any(value) : Any(Unchanged{});
   }
 
  private:
@@ -520,6 +524,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
     Hold(value, holder);
     bool matched = false;
     Call(facts, value->view(), region, may_change_value, &matched, result);
+    owner_kept_ = matched && dispatch_.form == kOwn;
     if (IsUnchanged(*result)) return Step::kUnchanged;
     if (TVM_FFI_PREDICT_FALSE(IsError(*result))) AddFrame(*result, value->view());
     return Step::kChanged;
@@ -884,6 +889,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
   const std::thread::id thread_ = std::this_thread::get_id();
   const StackReserve reserve_ = ReserveOfThread();
   bool has_ended_ = false;
+  bool owner_kept_ = false;  // a callback that owns the last leaf said what becomes of it
   FrameStack frames_;
   size_t secured_ = 0;  // frames_[0, secured_) need nothing any more before user code runs
   Any failure_;

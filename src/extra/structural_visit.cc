@@ -185,7 +185,7 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
 };
 
 // The engine behind ffi.StructuralVisit: the first callback for the type of a value owns the
-// descent.
+// descent. None is not shown to callbacks.
 class VisitCallbacksObj : public StructuralVisitorObj {
  public:
   explicit VisitCallbacksObj(CallbackList callbacks)
@@ -202,6 +202,7 @@ class VisitCallbacksObj : public StructuralVisitorObj {
   static constexpr StructuralVisitorVTable kVTable{&VisitCallbacksObj::VisitImpl};
 
   VisitResult Dispatch(AnyView value) noexcept {
+    if (value == nullptr) return GoOn();
     for (const auto& entry : callbacks_) {
       if (!details::RuntimeTypeIndexMatch(value.type_index(), entry.get<0>())) continue;
       return entry.get<1>().CallExpected<Optional<VisitInterrupt>>(

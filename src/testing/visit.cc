@@ -25,17 +25,16 @@ class TestVisitRegionsObj : public Object {
 // Visits its child in a simple region, then the number 4 outside of it.
 class TestVisitHookObj : public Object {
  public:
-  Any child;
+  ObjectRef child;
 
-  TestVisitHookObj() = default;
-  explicit TestVisitHookObj(Any child) : child(std::move(child)) {}
+  explicit TestVisitHookObj(ObjectRef child) : child(std::move(child)) {}
   static constexpr TVMFFISEqHashKind _type_s_eq_hash_kind = kTVMFFISEqHashKindTreeNode;
   TVM_FFI_DECLARE_OBJECT_INFO_FINAL("testing.TestVisitHook", TestVisitHookObj, Object);
 };
 
 Expected<Optional<VisitInterrupt>> VisitChildThenFour(const StructuralVisitor& visitor,
                                                       const ObjectRef& value) {
-  const Any& child = value.as<TestVisitHookObj>()->child;
+  const ObjectRef& child = value.as<TestVisitHookObj>()->child;
   TVM_FFI_S_VISIT_MAYBE_EARLY_RETURN(visitor->WithDefRegionKind(
       kTVMFFIDefRegionKindSimple, [&] { return visitor->VisitExpected(child); }));
   return visitor->VisitExpected(4);
@@ -49,8 +48,8 @@ class TestCxxClassHiddenFieldObj : public Object {
   int32_t v_i32 = 0;
 
   static constexpr bool _type_mutable = true;
-  TVM_FFI_DECLARE_OBJECT_INFO("testing.TestCxxClassHiddenField", TestCxxClassHiddenFieldObj,
-                              Object);
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("testing.TestCxxClassHiddenField", TestCxxClassHiddenFieldObj,
+                                    Object);
 };
 
 // A vtable pointer lies in front of the header.
@@ -61,25 +60,23 @@ class TestCxxClassPolymorphicObj : public Object {
   TestCxxClassPolymorphicObj() = default;
   virtual ~TestCxxClassPolymorphicObj() = default;
   static constexpr bool _type_mutable = true;
-  TVM_FFI_DECLARE_OBJECT_INFO("testing.TestCxxClassPolymorphic", TestCxxClassPolymorphicObj,
-                              Object);
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("testing.TestCxxClassPolymorphic", TestCxxClassPolymorphicObj,
+                                    Object);
 };
 
 TVM_FFI_STATIC_INIT_BLOCK() {
   namespace refl = reflection;
   refl::ObjectDef<TestVisitRegionsObj>()
-      .def_ro("simple", &TestVisitRegionsObj::simple, refl::default_value(1),
-              refl::AttachFieldFlag::SEqHashDefSimple())
-      .def_ro("pattern", &TestVisitRegionsObj::pattern, refl::default_value(2),
-              refl::AttachFieldFlag::SEqHashDefPattern())
-      .def_ro("ordinary", &TestVisitRegionsObj::ordinary, refl::default_value(3));
+      .def_ro("simple", &TestVisitRegionsObj::simple, refl::AttachFieldFlag::SEqHashDefSimple())
+      .def_ro("pattern", &TestVisitRegionsObj::pattern, refl::AttachFieldFlag::SEqHashDefPattern())
+      .def_ro("ordinary", &TestVisitRegionsObj::ordinary);
   refl::ObjectDef<TestVisitHookObj>().def_ro("child", &TestVisitHookObj::child);
   refl::TypeAttrDef<TestVisitHookObj>().def(type_attr::kStructuralVisit.name, VisitChildThenFour);
   refl::ObjectDef<TestCxxClassHiddenFieldObj>()
       .def_rw("v_i64", &TestCxxClassHiddenFieldObj::v_i64)
       .def_rw("v_i32", &TestCxxClassHiddenFieldObj::v_i32);
   refl::ObjectDef<TestCxxClassPolymorphicObj>().def_rw("v_i64", &TestCxxClassPolymorphicObj::v_i64);
-  refl::GlobalDef().def("testing.make_visit_region_graph", [](bool with_hook) {
+  refl::GlobalDef().def("testing.make_visit_region_graph", [](bool with_hook) -> Any {
     ObjectRef regions(make_object<TestVisitRegionsObj>());
     return with_hook ? ObjectRef(make_object<TestVisitHookObj>(std::move(regions))) : regions;
   });

@@ -228,6 +228,9 @@ TEST(AnyRead, AsOrThrowIsStrict) {
   EXPECT_EQ(Any(1).as_or_throw<int>(), 1);
   EXPECT_EQ(ErrorText([] { Any(1).as_or_throw<double>(); }),
             "TypeError: Cannot treat type `int` as type `float`");
+  EXPECT_EQ(ErrorText([] { Any(true).as_or_throw<int8_t>(); }),
+            "TypeError: Cannot treat type `bool` as type `int`")
+      << "its value fits, its type does not";
   Any box = Box(1);
   EXPECT_EQ(ErrorText([&] { std::move(box).as_or_throw<Int>(); }),
             "TypeError: Cannot treat type `core_test.Box` as type `core_test.Int`");

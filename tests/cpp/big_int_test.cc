@@ -119,6 +119,15 @@ TEST(BigInt, estimated_digits_of_a_quotient_are_corrected) {
   EXPECT_EQ(BigInt(kMin) / BigInt(-1), BigInt(kMax) + 1);
 }
 
+TEST(BigInt, functions_have_qualified_names) {
+  BigInt big = BigInt(1) << BigInt(80);
+  EXPECT_EQ(tvm::ffi::floordiv(-big, BigInt(3)), tvm::ffi::truncdiv(-big, BigInt(3)) - 1);
+  EXPECT_EQ(tvm::ffi::floormod(BigInt(-7), BigInt(3)), 2);
+  EXPECT_EQ(tvm::ffi::truncmod(BigInt(-7), BigInt(3)), -1);
+  EXPECT_EQ(tvm::ffi::min(big, -big), -big);
+  EXPECT_EQ(tvm::ffi::max(big, -big), big);
+}
+
 TEST(BigInt, mistakes_are_errors) {
   EXPECT_THROW(BigInt(1) / BigInt(0), Error);
   EXPECT_THROW((BigInt(1) << BigInt(100)) % BigInt(0), Error);

@@ -20,7 +20,7 @@ using namespace tvm::ffi;
 using tether_test::ErrorText;
 namespace refl = tvm::ffi::reflection;
 
-using Unary = NativeFunctionView<int64_t(const Any&)>;
+using Unary = refl::NativeFunctionView<int64_t(const Any&)>;
 
 Expected<int64_t> AddOne(const Any& value) noexcept {
   TVM_FFI_RET_CHECK(value.as<int64_t>().has_value(), TypeError) << "an int is needed";
@@ -70,14 +70,14 @@ TEST(NativeFunction, ReportsResultsOfAnotherType) {
   TypedFunction<int64_t(const Any&)> fails =
       Function::FromTyped([](Any) -> Any { return Error("KeyError", "as a value", ""); });
   EXPECT_EQ(Unary(fails).CallExpected(Any(1)).error().kind(), "KeyError");
-  NativeFunctionView<bool(const Any&)> lies =
+  refl::NativeFunctionView<bool(const Any&)> lies =
       Any(AnyView(Unary::FromNative<&AddOne>()))
-          .as_or_throw<NativeFunctionView<bool(const Any&)>>();
+          .as_or_throw<refl::NativeFunctionView<bool(const Any&)>>();
   EXPECT_EQ(lies.CallExpected(Any(1)).error().message(), "Native hook result type mismatch");
 }
 
 TEST(NativeFunction, OwnsAndRoundTrips) {
-  using Owned = NativeFunction<int64_t(const Any&)>;
+  using Owned = refl::NativeFunction<int64_t(const Any&)>;
   Owned native = Owned::FromNative<&AddOne>();
   Owned packed = TypedFunction<int64_t(const Any&)>([](const Any&) { return 7; });
   Any stored = packed;

@@ -440,6 +440,7 @@ TEST(StructuralMutate, RemembersVariables) {
         EXPECT_EQ(mutator->VarRemapGetExpected(x).value(), nullptr);
         EXPECT_EQ(mutator->VarRemapSetExpected(AnyView(3), AnyView(4)).error().message(),
                   "Variable-remap key must be an object-backed value");
+        EXPECT_EQ(mutator->VarRemapGetExpected(AnyView(3)).error().kind(), "TypeError");
         TVM_FFI_S_MUTATE_MAYBE_EARLY_RETURN(mutator->VarRemapSetExpected(x, String("new")));
         return Any(i);
       });
@@ -534,6 +535,37 @@ TEST(StructuralEngines, WalkAndVisit) {
       });
   EXPECT_EQ(sum, 1);
   EXPECT_EQ(stop.value()->value.cast<int>(), 5);
+}
+
+TEST(StructuralMutate, PlainValuesAreTheirOwnResult) {
+  std::vector<std::string> results;
+  auto note = [&](const Array<Any>& parts, StructuralMutatorObj* mutator) -> Mutated {
+    for (const Any& part : parts) {
+      for (const Mutated& result :
+           {mutator->MutateExpected(part), mutator->DefaultMutateExpected(part)}) {
+        results.push_back(detail::ExpectedUnsafe::GetData(result).GetTypeKey());
+      }
+    }
+    return Unchanged{};
+  };
+  auto keep = [](double, StructuralMutatorObj*) -> Mutated { return Unchanged{}; };
+  StructuralMutate(Array<Any>{1, String("s"), nullptr, String("longer than seven"), 1.5}, note,
+                   keep);
+  EXPECT_EQ(results,
+            (std::vector<std::string>{"int", "int", "ffi.SmallStr", "ffi.SmallStr", "None", "None",
+                                      "ffi.Unchanged", "ffi.Unchanged", "ffi.Unchanged", "float"}));
+}
+
+TEST(StructuralVisit, DoesNotShowNone) {
+  std::vector<std::string> seen;
+  auto note = [&](AnyView value,
+                  StructuralVisitorObj* visitor) -> Expected<Optional<VisitInterrupt>> {
+    seen.push_back(value.GetTypeKey());
+    return visitor->DefaultVisitExpected(value);
+  };
+  StructuralVisit(Any(), note);
+  StructuralVisit(Array<Any>{nullptr, Map<Any, Any>{{1, nullptr}}, 2}, note);
+  EXPECT_EQ(seen, (std::vector<std::string>{"ffi.Array", "ffi.Map", "int"}));
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ def test_star_import() -> None:
     names: dict[str, object] = {}
     exec("from tvm_ffi import *", names)  # what users write
     assert names["Array"] is tvm_ffi.Array
+    assert names["cpp"] is tvm_ffi.cpp and names["dataclasses"] is tvm_ffi.dataclasses
 
 
 def test_the_library_is_a_ctypes_library() -> None:

@@ -143,6 +143,8 @@ def test_callbacks_may_ask_for_the_mode() -> None:
     structural_mutate(tvm_ffi.List([1])._move(), (tvm_ffi.List, note))
     assert modes[0] == InplaceMode.DISALLOW and type(modes[0]) is int
     assert modes[1] == InplaceMode.ALLOW
+    for optional in (lambda value, mutator, mode=7: mode, lambda *args: args[2]):
+        assert plain(structural_mutate([1], (int, optional))) == [InplaceMode.DISALLOW]
     message = "must accept \\(value, mutator\\) or \\(value, mutator, inplace_mode\\)"
     with pytest.raises(TypeError, match=message):
         structural_mutate([1], (int, lambda value: value))
@@ -161,7 +163,9 @@ def test_the_mutator_knows_variables() -> None:
             mutator.with_def_region_kind(DefRegionKind.DEF_PATTERN, mutator.def_region_kind)
         )
         with pytest.raises(TypeError, match="Variable-remap key must be an object-backed value"):
-            mutator.var_remap_set(1, 2)
+            mutator.var_remap_set(1, mapped_value=2)
+        with pytest.raises(TypeError, match="Variable-remap key must be an object-backed value"):
+            mutator.var_remap_get(1)
         return mutator.default_mutate(value)
 
     assert plain(structural_mutate([1, x], (int, use))) == [1, "new"]
@@ -187,6 +191,19 @@ def test_visits_prune_and_stop() -> None:
     assert found is not None and found.value == 1
     with pytest.raises(TypeError, match="expected Optional<ffi.VisitInterrupt>, but got int"):
         structural_visit([1], (int, lambda v, visitor: 3))
+
+
+def test_callbacks_of_visits_do_not_see_none() -> None:
+    seen: list[Any] = []
+
+    def note(value: Any, visitor: Any) -> Any:
+        seen.append(value)
+        assert visitor.visit(None) is None
+        return visitor.default_visit(value)
+
+    structural_visit([None, Pair(None, 1), {"k": None}], note)
+    structural_visit(None, note)
+    assert None not in seen and len(seen) == 4
 
 
 def test_keys_are_not_visited() -> None:
@@ -215,8 +232,9 @@ def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="Unknown structural map order: 'x'"):
         structural_map([1], order="x")
     for function in (structural_map, structural_mutate, structural_visit):
-        with pytest.raises(TypeError, match=f"{function.__name__} callbacks must be"):
-            function([1], 3)
+        for wrong in (3, {int: double}):
+            with pytest.raises(TypeError, match=f"{function.__name__} callbacks must be"):
+                function([1], wrong)
     with pytest.raises(TypeError, match="__ffi_shallow_copy__ must be an ffi.Function"):
         structural_map([tvm_ffi.convert(len)], (int, double))
 
@@ -265,6 +283,13 @@ def test_regions_of_the_testing_library() -> None:
     seen.clear()
     structural_walk(make(False), with_def_region_kind=(int, note))
     assert seen == [(1, 2), (2, 1), (3, 0)]
+    hook = type(make(True)).__tvm_ffi_type_info__
+    assert [(f.name, f.offset, f.size, str(f.ty), f.frozen) for f in hook.fields] == [
+        ("child", 24, 8, "Object", True)
+    ]
+    assert hook.total_size == 32
+    regions = type(make(False)).__tvm_ffi_type_info__
+    assert [f.c_has_default for f in regions.fields] == [False] * 3
 
 
 def test_a_mutator_that_was_kept_refuses() -> None:

@@ -325,7 +325,7 @@ def test_a_type_index_gives_a_schema_that_converts() -> None:
     assert str(TypeSchema.from_type_index(71, (TypeSchema("int"),))) == "Array[int]"
 
 
-@pytest.mark.parametrize("index", [13, 63, -7, 10**6])
+@pytest.mark.parametrize("index", [14, 63, -7, 10**6])
 def test_an_unregistered_type_index_is_refused(index: int) -> None:
     with pytest.raises(ValueError, match=f"{index} is not registered"):
         TypeSchema.from_type_index(index)
@@ -438,7 +438,9 @@ def test_a_callable_is_stored_in_groups() -> None:
     for schema in (flat, unknown, none, bare):
         assert TypeSchema.from_json_obj(schema.to_json()) == schema
         schema.check_value(lambda: 1)
-    assert flat.repr(lambda name: "F" if name == "Callable" else name) == "F[int, str]"
+    assert flat.repr(lambda name: "F" if name == "Callable" else name) == "F"
+    old = {"type": "std::function", "args": [{"type": "int"}, []]}
+    assert TypeSchema.from_json_obj(old) == none
 
 
 def test_groups_that_are_wrong() -> None:
@@ -483,8 +485,17 @@ def test_a_fallback_is_printed_for_an_unknown_origin() -> None:
     assert TypeSchema.from_json_obj(schema.to_json()) == schema
     with pytest.raises(TypeError, match=r"unknown TypeSchema origin: 'no\.such\.Type'"):
         schema.check_value([1])
-    assert repr(TypeSchema("no.such.Type", fallback="Any")) == "Any"
+    with pytest.raises(TypeError, match="expected schema dict with 'type' key, got str"):
+        TypeSchema.from_json_obj({"type": "no.such.Type", "fallback": "Any"})
     assert repr(TypeSchema("int", fallback=TypeSchema("str"))) == "int"
+
+
+def test_the_mark_of_unchanged_values_has_a_schema() -> None:
+    schema = TypeSchema.from_type_index(13)
+    assert (schema.origin, schema.origin_type_index) == ("ffi.Unchanged", 13)
+    assert schema == TypeSchema("ffi.Unchanged") and schema.to_json() == {"type": "ffi.Unchanged"}
+    with pytest.raises(TypeError):
+        schema.check_value(1)
 
 
 def test_the_key_of_big_integers_is_kept() -> None:

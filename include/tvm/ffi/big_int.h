@@ -44,6 +44,8 @@ namespace detail {
 class BigIntObj : public Object {
  public:
   explicit BigIntObj(size_t size) : size_(size) {}
+  BigIntObj(const BigIntObj&) = delete;  // the words would be missing
+  BigIntObj& operator=(const BigIntObj&) = delete;
   size_t size() const { return size_; }
   const int64_t* data() const { return reinterpret_cast<const int64_t*>(this + 1); }
   int64_t* data() { return reinterpret_cast<int64_t*>(this + 1); }
@@ -486,6 +488,14 @@ class BigInt {
 
   TVMFFIAny cell_;
 };
+
+// Friends of the class, for calls with a qualified name.
+BigInt truncdiv(const BigInt& a, const BigInt& b);
+BigInt truncmod(const BigInt& a, const BigInt& b);
+BigInt floordiv(const BigInt& a, const BigInt& b);
+BigInt floormod(const BigInt& a, const BigInt& b);
+BigInt min(const BigInt& a, const BigInt& b);
+BigInt max(const BigInt& a, const BigInt& b);
 
 namespace detail {
 

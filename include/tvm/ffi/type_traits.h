@@ -207,7 +207,9 @@ struct IntegerTraits : public PayloadTraits<Self, T, TypeIndex::kTVMFFIInt> {
   }
   static std::string GetMismatchTypeInfo(const TVMFFIAny* src) {
     if constexpr (is_narrow_integer_v<T>) {
-      if (IsIntOrBool(src)) return "int " + OutOfRangeText<T>(src->v_int64);
+      if (IsIntOrBool(src) && !FitsInteger<T>(src->v_int64)) {
+        return "int " + OutOfRangeText<T>(src->v_int64);
+      }
     }
     return TypeTraitsBase::GetMismatchTypeInfo(src);
   }

@@ -272,8 +272,7 @@ class _Definition:
         )
         fields = list(plan.fields.values())
         info._decorator_args = dict(info._decorator_args)  # hooks may change it
-        if hasattr(cls, "__ffi_field_markers__"):
-            info._decorator_args["field_markers"] = _all_markers(self.parent, plan)
+        info._decorator_args["field_markers"] = _all_markers(self.parent, plan)
         _run_field_hooks(cls, info, fields)
         # Everything that can be wrong with the class is found before the type table sees it.
         _check_parameter_names(self.parent, fields)
@@ -306,9 +305,12 @@ def _run_field_hooks(cls: type, info: core.TypeInfo, fields: list[Field]) -> Non
     """Call what the classes say about fields, base classes first, before they are registered."""
     for base in reversed(cls.__mro__):
         for value in list(vars(base).values()):
-            hook = value.__func__ if isinstance(value, staticmethod) else value
-            if callable(hook) and getattr(hook, "__ffi_on_fields_resolved__", None) is True:
-                hook(info, fields)
+            # The mark of a static method is on the method or on its function.
+            marked = (value, value.__func__) if isinstance(value, staticmethod) else (value,)
+            if callable(value) and any(
+                getattr(one, "__ffi_on_fields_resolved__", None) is True for one in marked
+            ):
+                value(info, fields)
     for own in fields:
         if own.extra_kwargs:
             options = ", ".join(sorted(own.extra_kwargs))

@@ -8,12 +8,8 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable
 
-from .. import _ffi_api, core
-from ..core import (
-    TypeSchema,
-    _lookup_or_register_type_info_from_type_key,
-    _object_type_key_to_index,
-)
+from .. import _ffi_api
+from ..core import TypeSchema, _lookup_or_register_type_info_from_type_key
 from ..registry import get_global_func, get_global_func_metadata, list_global_func_names
 from . import consts as C
 from .utils import FuncInfo, NamedTypeSchema, ObjectInfo
@@ -30,8 +26,6 @@ __all__ = [
     "object_info_from_type_key",
     "toposort_objects",
 ]
-
-_FIRST_OBJECT: int = core._abi.kTVMFFIStaticObjectBegin  # types with smaller indices are values
 
 
 @functools.cache
@@ -61,11 +55,11 @@ def collect_global_funcs() -> dict[str, list[FuncInfo]]:
 
 
 def collect_type_keys() -> dict[str, list[str]]:
-    """Return the keys of types of objects by the part before the last dot."""
+    """Return the keys of types by the part before the last dot."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for key in sorted(map(str, _ffi_api.GetRegisteredTypeKeys())):
         prefix, dot, _ = key.rpartition(".")
-        if dot and (_object_type_key_to_index(key) or 0) >= _FIRST_OBJECT:
+        if dot:
             found[prefix].append(key)
     return dict(found)
 

@@ -97,7 +97,12 @@ PyObject* ReduceError(PyObject* self, PyObject*) {
   CriticalSection section(self);
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(self));
   TVMFFIObject* h = Engine::Use(AsWrapper(self));
-  if (h == nullptr) return Py_BuildValue("O(sss)", type, "", "", "");
+  if (h == nullptr) {  // stays empty
+    Ref core = Ref::Steal(PyImport_ImportModule("tvm_ffi.core"));
+    if (!core) return nullptr;
+    Ref make = Ref::Steal(PyObject_GetAttrString(core.get(), "_new_object"));
+    return make ? Py_BuildValue("O(O)", make.get(), type) : nullptr;
+  }
   TVMFFIErrorCell* cell = CellOf(self);
   if (cell == nullptr) return nullptr;
   Ref kind = Ref::Steal(Text(cell->kind)), message = Ref::Steal(Text(cell->message));

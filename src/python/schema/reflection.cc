@@ -28,7 +28,7 @@ const TVMFFITypeInfo* FindTypeInfo(int32_t index) {
   if (index < 0) return nullptr;
   if (index < TypeIndex::kTVMFFIStaticObjectEnd || FindClassOfIndex(index) != nullptr) {
     // Between the plain values and the objects there are holes.
-    if (index > TypeIndex::kTVMFFISmallBytes && index < TypeIndex::kTVMFFIStaticObjectBegin)
+    if (index > TypeIndex::kTVMFFIUnchanged && index < TypeIndex::kTVMFFIStaticObjectBegin)
       return nullptr;
     return TVMFFIGetTypeInfo(index);
   }

@@ -240,7 +240,8 @@ class StructuralMutatorObj;
 using FStructuralMutateABI = TVMFFIAny (*)(StructuralMutatorObj* mutator, AnyView value) noexcept;
 
 /*! \brief The entries of `__s_mutate__` and `__s_maybe_inplace_mutate__`. */
-using FStructuralMutate = NativeFunctionView<UnchangedOr<Any>(StructuralMutatorObj*, AnyView)>;
+using FStructuralMutate =
+    reflection::NativeFunctionView<UnchangedOr<Any>(StructuralMutatorObj*, AnyView)>;
 
 /*! \brief What a mutator class does; one static const instance per class. Fixed by the ABI. */
 struct StructuralMutatorVTable {
@@ -417,8 +418,9 @@ inline Expected<UnchangedOr<Any>> StructuralMutatorObj::DefaultMutateExpected(
 }
 
 inline Expected<UnchangedOr<Any>> StructuralMutatorObj::MutateWithoutHook(AnyView value) noexcept {
+  // A plain value is its own result, so that its type can be checked.
   if (value.type_index() < TypeIndex::kTVMFFIStaticObjectBegin) {
-    return UnchangedOr<Any>(Unchanged{});
+    return UnchangedOr<Any>(Any(value));
   }
   const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(value.type_index());
   const TVMFFISEqHashKind kind = tether::StructuralKindOf(info);
@@ -686,7 +688,11 @@ class StructuralMapEngineBase : public StructuralMutatorObj {
   /*! \brief The last two slots of the vtables of engines. */
   static TVMFFIAny VarRemapGetImpl(StructuralMutatorObj* self, AnyView var) noexcept {
     auto* engine = static_cast<StructuralMapEngineBase*>(self);
-    auto it = engine->remap_.find(KeyOf(var));
+    const Object* key = KeyOf(var);
+    if (TVM_FFI_PREDICT_FALSE(key == nullptr)) {
+      return detail::AnyUnsafe::MoveAnyToTVMFFIAny(Any(BadKey()));
+    }
+    auto it = engine->remap_.find(key);
     Any found = it == engine->remap_.end() ? Any() : it->second.second;
     return detail::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(found));
   }
@@ -694,9 +700,7 @@ class StructuralMapEngineBase : public StructuralMutatorObj {
                                    AnyView mapped) noexcept {
     auto* engine = static_cast<StructuralMapEngineBase*>(self);
     Expected<Any> done = tether::CatchExpected<Any>([&]() -> Expected<Any> {
-      if (KeyOf(var) == nullptr) {
-        return Error("TypeError", "Variable-remap key must be an object-backed value", "");
-      }
+      if (KeyOf(var) == nullptr) return BadKey();
       // What was recorded before is dropped last: that may run user code.
       std::pair<Any, Any> entry(var, mapped);
       std::swap(engine->remap_[KeyOf(var)], entry);
@@ -705,6 +709,9 @@ class StructuralMapEngineBase : public StructuralMutatorObj {
     return detail::ExpectedUnsafe::MoveToTVMFFIAny(std::move(done));
   }
 
+  static Error BadKey() {
+    return Error("TypeError", "Variable-remap key must be an object-backed value", "");
+  }
   static const Object* KeyOf(AnyView var) {
     if (var.type_index() < TypeIndex::kTVMFFIStaticObjectBegin) return nullptr;
     return detail::AnyUnsafe::RawObjectPtrFromAnyViewAfterCheck(var);

@@ -48,6 +48,7 @@ class VisitInterruptObj : public Object {
   explicit VisitInterruptObj(Any value) : value(std::move(value)) {}
 
   static constexpr int32_t _type_index = TypeIndex::kTVMFFIVisitInterrupt;
+  static constexpr bool _type_final = true;
   TVM_FFI_DECLARE_OBJECT_INFO_STATIC("ffi.VisitInterrupt", VisitInterruptObj, Object);
 };
 
@@ -74,7 +75,7 @@ using FStructuralVisitABI = TVMFFIAny (*)(StructuralVisitorObj* visitor, AnyView
 
 /*! \brief The entry of `__s_visit__`. */
 using FStructuralVisit =
-    NativeFunctionView<Optional<VisitInterrupt>(StructuralVisitorObj*, AnyView)>;
+    reflection::NativeFunctionView<Optional<VisitInterrupt>(StructuralVisitorObj*, AnyView)>;
 
 /*! \brief What a visitor class does; one static const instance per class. */
 struct StructuralVisitorVTable {
@@ -479,7 +480,8 @@ class StructuralWalkEngine : public Parent {
 
 /*!
  * \brief A layer whose callbacks own the descent: (value, visitor) -> Expected<Optional<
- * VisitInterrupt>>. The parts of a value that no callback takes are visited by Parent.
+ * VisitInterrupt>>. The parts of a value that no callback takes are visited by Parent. None is not
+ * shown to callbacks.
  */
 template <typename Parent, typename... Callbacks>
 class StructuralVisitEngine : public Parent {
@@ -499,6 +501,7 @@ class StructuralVisitEngine : public Parent {
   static constexpr StructuralVisitorVTable kVTable{&StructuralVisitEngine::VisitImpl};
 
   Result VisitValue(AnyView value) noexcept {
+    if (value == nullptr) return Optional<VisitInterrupt>(std::nullopt);
     tether::RecursionLimit limit(&stack_begin_);
     Result result = limit.IsReached() ? Result(tether::RecursionLimit::Reached()) : Dispatch(value);
     tether::AddErrorContext(result, value);

@@ -90,9 +90,10 @@ inline constexpr AttrKey<
     TypedFunction<int32_t(const Object*, const Object*, TypedFunction<int32_t(AnyView, AnyView)>)>>
     kCompare{"__ffi_compare__"};
 // Hash as a container key.
-inline constexpr AttrKey<NativeFunctionView<int64_t(const Any&)>> kAnyHash{"__any_hash__"};
+inline constexpr AttrKey<reflection::NativeFunctionView<int64_t(const Any&)>> kAnyHash{
+    "__any_hash__"};
 // Key equality.
-inline constexpr AttrKey<NativeFunctionView<bool(const Any&, const Any&)>> kAnyEqual{
+inline constexpr AttrKey<reflection::NativeFunctionView<bool(const Any&, const Any&)>> kAnyEqual{
     "__any_equal__"};
 // `(self, init, callback)`: replaces the field walk of structural hashing. callback takes a value,
 // the hash so far and the kind of region.
@@ -106,13 +107,15 @@ inline constexpr AttrKey<TypedFunction<bool(const Object*, const Object*,
     kSEqual{"__s_equal__"};
 // `(visitor, value)`: visits the parts of a value.
 inline constexpr AttrKey<
-    NativeFunctionView<Optional<VisitInterrupt>(StructuralVisitorObj*, AnyView)>>
+    reflection::NativeFunctionView<Optional<VisitInterrupt>(StructuralVisitorObj*, AnyView)>>
     kStructuralVisit{"__s_visit__"};
 // `(mutator, value)`: the value with its parts mutated.
-inline constexpr AttrKey<NativeFunctionView<UnchangedOr<Any>(StructuralMutatorObj*, AnyView)>>
+inline constexpr AttrKey<
+    reflection::NativeFunctionView<UnchangedOr<Any>(StructuralMutatorObj*, AnyView)>>
     kStructuralMutate{"__s_mutate__"};
 // The same for a value that nobody else refers to, which may be changed in place.
-inline constexpr AttrKey<NativeFunctionView<UnchangedOr<Any>(StructuralMutatorObj*, AnyView)>>
+inline constexpr AttrKey<
+    reflection::NativeFunctionView<UnchangedOr<Any>(StructuralMutatorObj*, AnyView)>>
     kStructuralMaybeInplaceMutate{"__s_maybe_inplace_mutate__"};
 // `(self) -> json value`.
 inline constexpr AttrKey<TypedFunction<Any(AnyView)>> kDataToJson{"__data_to_json__"};

@@ -3,8 +3,8 @@
 // object where it comes from another language.
 //
 //   Expected<int64_t> HashPoint(const Any& value) noexcept { ... }
-//   NativeFunctionView<int64_t(const Any&)> hash =
-//       NativeFunctionView<int64_t(const Any&)>::FromNative<&HashPoint>();
+//   using Hash = reflection::NativeFunctionView<int64_t(const Any&)>;
+//   Hash hash = Hash::FromNative<&HashPoint>();
 //   hash(point);                   // an int64_t, or throws
 //   hash.CallExpected(point);      // an Expected<int64_t>
 //
@@ -28,10 +28,14 @@
 namespace tvm {
 namespace ffi {
 
+namespace reflection {
+
 template <typename FType>
 class NativeFunctionView;
 template <typename FType>
 class NativeFunction;
+
+}  // namespace reflection
 
 namespace tether {
 
@@ -73,6 +77,8 @@ inline Error HookMismatch(const char* text) { return Error("TypeError", text, ""
 
 }  // namespace tether
 
+namespace reflection {
+
 // Borrows the function object, if it is one.
 template <typename R, typename... Args>
 class NativeFunctionView<R(Args...)> {
@@ -108,9 +114,9 @@ class NativeFunctionView<R(Args...)> {
       TVMFFIAny raw = call(std::forward<Args>(args)...);
       if (TVM_FFI_PREDICT_TRUE(tether::ExpectedSuccess<R>::CheckAnyStrict(&raw) ||
                                raw.type_index == TypeIndex::kTVMFFIError)) {
-        return detail::ExpectedUnsafe::MoveFromTVMFFIAny<R>(raw);
+        return ffi::detail::ExpectedUnsafe::MoveFromTVMFFIAny<R>(raw);
       }
-      Any nonsense = detail::AnyUnsafe::MoveTVMFFIAnyRawToAny(raw);
+      Any nonsense = ffi::detail::AnyUnsafe::MoveTVMFFIAnyRawToAny(raw);
       return tether::HookMismatch("Native hook result type mismatch");
     }
     return CallPacked(AnyView(args)...);
@@ -139,10 +145,10 @@ class NativeFunctionView<R(Args...)> {
     if (function->safe_call(cell_.v_obj, reinterpret_cast<const TVMFFIAny*>(packed),
                             static_cast<int32_t>(sizeof...(Packed)),
                             reinterpret_cast<TVMFFIAny*>(&result)) != 0) {
-      return detail::MoveFromSafeCallRaised();
+      return ffi::detail::MoveFromSafeCallRaised();
     }
     if (auto error = result.template as<Error>()) return *std::move(error);
-    const TVMFFIAny* raw = detail::AnyUnsafe::TVMFFIAnyPtrFromAny(result);
+    const TVMFFIAny* raw = ffi::detail::AnyUnsafe::TVMFFIAnyPtrFromAny(result);
     try {
       if (auto value = tether::ExpectedSuccess<R>::TryCastFromAnyView(raw)) {
         if constexpr (std::is_void_v<R>) {
@@ -158,7 +164,7 @@ class NativeFunctionView<R(Args...)> {
   }
 
   template <typename, typename>
-  friend struct TypeTraits;
+  friend struct ffi::TypeTraits;
   friend class NativeFunction<R(Args...)>;
   TVMFFIAny cell_;
 };
@@ -190,9 +196,11 @@ class NativeFunction<R(Args...)> {
  private:
   explicit NativeFunction(Any data) : data_(std::move(data)) {}
   template <typename, typename>
-  friend struct TypeTraits;
+  friend struct ffi::TypeTraits;
   Any data_;
 };
+
+}  // namespace reflection
 
 namespace tether {
 
@@ -215,8 +223,9 @@ struct NativeFunctionTraits : public TypeTraitsBase {
 }  // namespace tether
 
 template <typename FType>
-struct TypeTraits<NativeFunctionView<FType>> : public tether::NativeFunctionTraits<FType> {
-  using Self = NativeFunctionView<FType>;
+struct TypeTraits<reflection::NativeFunctionView<FType>>
+    : public tether::NativeFunctionTraits<FType> {
+  using Self = reflection::NativeFunctionView<FType>;
   static constexpr bool storage_enabled = false;
 
   TVM_FFI_INLINE static void CopyToAnyView(const Self& src, TVMFFIAny* result) {
@@ -234,8 +243,8 @@ struct TypeTraits<NativeFunctionView<FType>> : public tether::NativeFunctionTrai
 };
 
 template <typename FType>
-struct TypeTraits<NativeFunction<FType>> : public tether::NativeFunctionTraits<FType> {
-  using Self = NativeFunction<FType>;
+struct TypeTraits<reflection::NativeFunction<FType>> : public tether::NativeFunctionTraits<FType> {
+  using Self = reflection::NativeFunction<FType>;
 
   TVM_FFI_INLINE static void CopyToAnyView(const Self& src, TVMFFIAny* result) {
     *result = AnyView(src.data_).CopyToTVMFFIAny();
