@@ -125,7 +125,7 @@ int ExecUnguarded(PyObject* module) {
   TVMFFITestingDummyTarget();
   // A type comes after its base.
   constexpr int (*kInits[])(PyObject*) = {
-      InitWrapperTypes, InitAttributeCache,  InitPythonHooks,
+      InitSmallInts, InitWrapperTypes, InitAttributeCache,  InitPythonHooks,
       AddABIConstants,  InitRValueRefType,   InitOpaqueObject,
       InitFunctionType, InitErrors,          InitDataType,
       InitDType,        InitDevice,          InitStreams,

@@ -67,9 +67,10 @@ class Tie : private TieSteps<R> {
   // NULL if H is not tied by this frontend. Reads nothing before H unless the mark allows it.
   static TieSlot* FindSlot(TVMFFIObject* h) {
     uint32_t padding = LoadPadding<R>(h);
-    if (padding == kTVMFFIObjectAllocHeaderMark) {
+    if (TVM_FFI_PREDICT_TRUE(padding == kTVMFFIObjectAllocHeaderMark)) {
       TiePrefix* prefix = PrefixOf(h);
-      return prefix->header.delete_space == &DeleteSpace ? &prefix->tie : nullptr;
+      bool is_ours = prefix->header.delete_space == &DeleteSpace;
+      return TVM_FFI_PREDICT_TRUE(is_ours) ? &prefix->tie : nullptr;
     }
     AdoptedSlot* slot = FindAdopted<R>(R::Table(), h, padding);
     return slot != nullptr && slot->frontend == &kFrontend ? &slot->tie : nullptr;
@@ -140,9 +141,10 @@ class Tie : private TieSteps<R> {
     TieSlot* slot = FindSlot(h);
     if (slot == nullptr) return nullptr;
     uintptr_t word = Lock(slot);
-    bool hit = word != 0 && IsActive(word) && R::TryIncRef(WrapperOf(word));
+    Wrapper* w = WrapperOfActive(word);
+    bool hit = word != 0 && IsActive(word) && R::TryIncRef(w);
     Unlock(slot, word);
-    return hit ? WrapperOf(word) : nullptr;
+    return TVM_FFI_PREDICT_TRUE(hit) ? w : nullptr;
   }
 
   // Keeps Python away from H, which something else keeps alive, while no wrapper of it is in use:
@@ -390,7 +392,7 @@ class Tie : private TieSteps<R> {
   using At = Access<R>;
   using Steps = TieSteps<R>;
   using Steps::Broken, Steps::Inactive, Steps::IsActive, Steps::IsResurrectionOver;
-  using Steps::IsSoleOwner, Steps::WrapperOf;
+  using Steps::IsSoleOwner, Steps::WrapperOf, Steps::WrapperOfActive;
   using Steps::Lock, Steps::LockDormant, Steps::Publish, Steps::SwapDormant, Steps::Unlock,
       Steps::UnlockDormant;
 
