@@ -57,8 +57,8 @@ def check(targets: list[Target]) -> None:
     # Emulation is slow, so what is emulated begins first.
     present = [target for target in targets if target not in missing]
     present.sort(key=lambda target: target.architecture)
-    jobs = [Job(f"check {t.wheel.name}", check_wheel, t) for t in present]
-    jobs += [Job(f"check the C++ suite on {name}", check_cpp, name) for name in emulated]
+    jobs = [Job(f"check the C++ suite on {name}", check_cpp, name) for name in emulated]
+    jobs += [Job(f"check {t.wheel.name}", check_wheel, t) for t in present]
     sdist = DIST / f"tether_ffi-{version()}.tar.gz"
     jobs.append(Job("check the source distribution", check_sdist, sdist))
     with ProcessPoolExecutor(JOBS) as pool:
