@@ -98,11 +98,17 @@ def run(*command: object, **variables: str) -> None:
 
 @contextlib.contextmanager
 def timed(title: str):
-    """Print what is done and how long it took."""
+    """Print what is done, how long it took, and for how long processors were busy."""
     print(f"== {title}", flush=True)
-    begin = time.monotonic()
+    begin, used = time.monotonic(), processor_time()
     yield
-    print(f"-- {title}: {time.monotonic() - begin:.0f} s", flush=True)
+    wall, used = time.monotonic() - begin, processor_time() - used
+    print(f"-- {title}: {wall:.0f} s, {used:.0f} s of processor time", flush=True)
+
+
+def processor_time() -> float:
+    """Return the seconds that this process and the commands it ran took."""
+    return sum(os.times()[:4])
 
 
 def version() -> str:

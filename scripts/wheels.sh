@@ -81,7 +81,8 @@ step "tools" install_tools
 if [[ " ${targets[*]} " == *-aarch64=* ]]; then
   step "toolchain for aarch64" prepare aarch64 arm64 python3 googletest
   if [ "$mode" != build ] && ! command -v qemu-aarch64 >/dev/null; then
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qqy --no-install-recommends qemu-user ||
+    { as_root apt-get update -qq &&
+      as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qqy --no-install-recommends qemu-user; } ||
       echo "qemu-user could not be installed: the aarch64 wheels will not be run"
   fi
 fi
