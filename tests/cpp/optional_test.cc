@@ -163,6 +163,7 @@ TEST(Optional, ReferenceFormAnswersLikeAReference) {
   EXPECT_FALSE(optional.unique());
   EXPECT_FALSE(Optional<Box>(UnsafeInit{}).has_value());
   static_assert(std::is_same_v<Optional<Box>::ContainerType, BoxObj>);
+  static_assert(std::is_same_v<Optional<ObjectPtr<BoxObj>>::ContainerType, BoxObj>);
   static_assert(std::is_same_v<Optional<Box>::value_type, Box>);
   EXPECT_FALSE(GetRef<Optional<Box>>(static_cast<const BoxObj*>(nullptr)).has_value());
   EXPECT_TRUE(GetRef<Optional<Box>>(box.get()).same_as(box));

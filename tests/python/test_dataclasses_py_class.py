@@ -167,6 +167,7 @@ def test_what_the_decorator_leaves_on_the_class() -> None:
         "match_args": True,
         "kw_only": False,
         "structural_eq": "tree",
+        "field_markers": (),
     }
     empty = Node.__new__(Node)
     assert empty.__chandle__() == 0

@@ -434,6 +434,14 @@ def test_what_the_registry_says() -> None:
     assert [info.type_key for info in ordered] == ["ffi.Object", base.type_key, last.type_key]
     keys = lib_state.collect_type_keys()
     assert keys["testing"] == sorted(keys["testing"]) and "testing.TestIntPair" in keys["testing"]
+    # Values have keys, too, but no layout.
+    assert {"ffi.SmallStr", "ffi.Unchanged"} <= set(keys["ffi"]) and "" not in keys
+    assert lib_state.object_info_from_type_key("ffi.Unchanged").total_size is None
+    number = lib_state.object_info_from_type_key("ffi.BigInt")
+    assert (number.total_size, number.is_final) == (32, True)
+    final = [f"testing.TestCxxClass{name}" for name in ("HiddenField", "Polymorphic")]
+    for key in (*final, "ffi.VisitInterrupt"):
+        assert lib_state.object_info_from_type_key(key).is_final is True
     with pytest.raises(Exception, match=r"nothing\.There"):
         lib_state.object_info_from_type_key("nothing.There")
 

@@ -269,6 +269,8 @@ class Optional<T, std::enable_if_t<is_object_ptr_type_v<T> || is_arc_type_v<T>>>
   using Api = tether::OptionalByValueApi<Optional<T>, T>;
 
  public:
+  using ContainerType = Pointee;
+
   Optional() = default;
   TVM_FFI_DEFINE_DEFAULT_COPY_MOVE_AND_ASSIGN(Optional);
   Optional(std::nullopt_t) {}                    // NOLINT(*)
