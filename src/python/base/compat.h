@@ -3,7 +3,7 @@
 // counts, the collector, the insides of ints, strings and classes.
 //
 // Locks and threads differ too (locks.h, threads.h). Three other files look inside objects of
-// CPython, numpy or torch: convert/traceback.cc (frames), data/numpy.cc (arrays) and
+// CPython, numpy or torch: convert/exception_text.cc (frames), data/numpy.cc (arrays) and
 // data/torch_signs.cc (tensors).
 #ifndef TETHER_PYTHON_BASE_COMPAT_H_
 #define TETHER_PYTHON_BASE_COMPAT_H_

@@ -60,18 +60,6 @@ inline bool Utf8(PyObject* text, TVMFFIByteArray* out) {
   return true;
 }
 
-// What a dict has for a key; null if it has nothing, if it is no dict, or with an error set.
-inline Ref FindInDict(PyObject* dict, PyObject* key) {
-  if (!PyDict_Check(dict)) return nullptr;
-#if PY_VERSION_HEX >= 0x030D0000
-  PyObject* found;
-  (void)PyDict_GetItemRef(dict, key, &found);
-  return Ref::Steal(found);
-#else
-  return Ref::Borrow(PyDict_GetItemWithError(dict, key));
-#endif
-}
-
 // A type of the module deriving from `base`. Borrowed by types.*, owned by the module.
 PyTypeObject* AddType(PyObject* module, PyType_Spec* spec, PyTypeObject* base);
 

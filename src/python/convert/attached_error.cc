@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Error attached to a Python exception, which describes it.
 //
+// Attached without asking the class: a __setattr__ of its own may refuse.
+//
 // Shared state: the name and the cell's function (NameOfAttached, HasFullCell): set on first use,
 // constant afterwards.
 #include "python/convert/attached_error.h"
@@ -12,7 +14,6 @@
 
 #include "python/base/python_api.h"
 #include "python/convert/exception_text.h"
-#include "python/convert/traceback.h"
 
 namespace tether_py {
 
@@ -23,6 +24,11 @@ namespace {
 PyObject* NameOfAttached() {
   static std::atomic<PyObject*> name{nullptr};
   return FindOnce(&name, [] { return PyUnicode_InternFromString("__tvm_ffi_error__"); });
+}
+
+void Attach(PyObject* exc, PyObject* error) {
+  PyObject* name = NameOfAttached();
+  if (name == nullptr || PyObject_GenericSetAttr(exc, name, error) < 0) PyErr_Clear();
 }
 
 // Whether the error was made by the runtime or here. Those of old binaries may have a shorter cell.
@@ -42,11 +48,6 @@ ffi::ObjectPtr<ffi::Object> Share(TVMFFIObjectHandle h) {
 }
 
 }  // namespace
-
-void Attach(PyObject* exc, PyObject* error) {
-  PyObject* name = NameOfAttached();
-  if (name == nullptr || PyObject_GenericSetAttr(exc, name, error) < 0) PyErr_Clear();
-}
 
 Ref AttachedTo(PyObject* exc) {
   PyObject* name = NameOfAttached();

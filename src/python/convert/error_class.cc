@@ -2,19 +2,21 @@
 // The class Error of Python: an FFI error with its kind, message and backtrace.
 #include <tvm/ffi/error.h>
 
-#include <string_view>
+#include <string>
 
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
-#include "python/convert/exception_text.h"
 
 namespace tether_py {
 
 using ffi::TypeIndex;
 
-TVMFFIErrorCell* ErrorCellOf(PyObject* self) {
+namespace {
+
+// The error cell behind a wrapper, to be used in its critical section. NULL with an error set.
+TVMFFIErrorCell* CellOf(PyObject* self) {
   TVMFFIObject* h = UseHandle(AsWrapper(self));
   if (h == nullptr) return nullptr;
   if (h->type_index != TypeIndex::kTVMFFIError) {
@@ -24,30 +26,31 @@ TVMFFIErrorCell* ErrorCellOf(PyObject* self) {
   return TVMFFIErrorGetCellPtr(h);
 }
 
-namespace {
-
+// Of a copy: the error handler may be Python code, which may do anything to the error.
 PyObject* Text(const TVMFFIByteArray& bytes) {
-  return DecodeText(std::string_view(bytes.data, bytes.size));
+  std::string copy(bytes.data, bytes.size);
+  return PyUnicode_DecodeUTF8(copy.data(), static_cast<Py_ssize_t>(copy.size()),
+                              "backslashreplace");
 }
 
 PyObject* GetKind(PyObject* self, void*) {
   CriticalSection section(self);
-  TVMFFIErrorCell* cell = ErrorCellOf(self);
+  TVMFFIErrorCell* cell = CellOf(self);
   return cell != nullptr ? Text(cell->kind) : nullptr;
 }
 PyObject* GetMessage(PyObject* self, void*) {
   CriticalSection section(self);
-  TVMFFIErrorCell* cell = ErrorCellOf(self);
+  TVMFFIErrorCell* cell = CellOf(self);
   return cell != nullptr ? Text(cell->message) : nullptr;
 }
 PyObject* GetBacktrace(PyObject* self, void*) {
   CriticalSection section(self);
-  TVMFFIErrorCell* cell = ErrorCellOf(self);
+  TVMFFIErrorCell* cell = CellOf(self);
   return cell != nullptr ? Text(cell->backtrace) : nullptr;
 }
 PyObject* GetExtraContext(PyObject* self, void*) {
   CriticalSection section(self);
-  TVMFFIErrorCell* cell = ErrorCellOf(self);
+  TVMFFIErrorCell* cell = CellOf(self);
   if (cell == nullptr) return nullptr;
   auto* context = static_cast<TVMFFIObject*>(cell->extra_context);
   if (context == nullptr) Py_RETURN_NONE;
@@ -59,7 +62,7 @@ PyObject* GetExtraContext(PyObject* self, void*) {
 
 PyObject* UpdateBacktrace(PyObject* self, PyObject* text) {
   CriticalSection section(self);
-  TVMFFIErrorCell* cell = ErrorCellOf(self);
+  TVMFFIErrorCell* cell = CellOf(self);
   TVMFFIByteArray bytes;
   if (cell == nullptr) return nullptr;
   if (!PyUnicode_Check(text)) {
@@ -100,7 +103,7 @@ PyObject* ReduceError(PyObject* self, PyObject*) {
     Ref make = Ref::Steal(PyObject_GetAttrString(core.get(), "_new_object"));
     return make ? Py_BuildValue("O(O)", make.get(), type) : nullptr;
   }
-  TVMFFIErrorCell* cell = ErrorCellOf(self);
+  TVMFFIErrorCell* cell = CellOf(self);
   if (cell == nullptr) return nullptr;
   Ref kind = Ref::Steal(Text(cell->kind)), message = Ref::Steal(Text(cell->message));
   Ref backtrace = Ref::Steal(Text(cell->backtrace));

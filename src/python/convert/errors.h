@@ -55,9 +55,6 @@ PyObject* Guarded(F&& f) {
 // error set.
 PyObject* PyErrorOf(PyObject* error);
 
-// The error cell behind a wrapper, to be used in its critical section. NULL with an error set.
-TVMFFIErrorCell* ErrorCellOf(PyObject* self);
-
 int InitErrorClass(PyObject* module);
 int InitErrors(PyObject* module);
 

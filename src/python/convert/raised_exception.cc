@@ -12,8 +12,6 @@
 #include "python/base/python_api.h"
 #include "python/base/ref.h"
 #include "python/convert/errors.h"
-#include "python/convert/exception_text.h"
-#include "python/convert/traceback.h"
 #include "python/wrap/python_hooks.h"
 #include "python/wrap/release_queue.h"
 
@@ -25,13 +23,6 @@ TVMFFIObjectHandle Released(ffi::ObjectPtr<ffi::Object> object) {
   return object != nullptr
              ? ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(object))
              : nullptr;
-}
-
-// Frames could not be added: they are lost, the exception is not.
-void PassOver() {
-  bool was_interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
-  PyErr_Clear();
-  if (was_interrupted) PyErr_SetInterrupt();  // Ctrl-C arrived meanwhile: raise it again later
 }
 
 }  // namespace
@@ -59,22 +50,15 @@ RaisedException::~RaisedException() {
 
 void RaisedException::LetFramesGo() {
   if (frames_are_gone_.exchange(true)) return;
-  Ref text = Ref::Steal(DecodeText(std::string_view(backtrace_).substr(0, num_own_)));
-  Ref done = text ? Ref::Steal(PyObject_CallFunctionObjArgs(hooks.release_frames, exc_, text.get(),
-                                                            nullptr))
-                  : Ref();
-  if (done) return;
-  PassOver();
-  PyException_SetTraceback(exc_, Py_None);
+  if (!CallHook(hooks.release_frames, std::string_view(backtrace_).substr(0, num_own_), 0, true)) {
+    PyException_SetTraceback(exc_, Py_None);
+  }
 }
 
 void RaisedException::ExtendTraceback() {
   bool all = frames_are_gone_.load();
-  if (all) PyException_SetTraceback(exc_, Py_None);
   size_t known = all ? 0 : num_own_;
-  std::string_view added = std::string_view(backtrace_).substr(known);
-  Ref text = Ref::Steal(DecodeText(added));
-  if (!text || !AppendFrames(exc_, text.get(), known, added.size())) PassOver();
+  CallHook(hooks.extend_traceback, std::string_view(backtrace_).substr(known), known, all);
 }
 
 void RaisedException::ForgetFramesUnused() {
@@ -98,6 +82,18 @@ void RaisedException::Update(TVMFFIObjectHandle handle, const TVMFFIByteArray* t
   } catch (const std::bad_alloc&) {  // the error is the same without these frames
   }
   self->backtrace = tie::AsBytes(self->backtrace_);
+}
+
+bool RaisedException::CallHook(PyObject* hook, std::string_view text, size_t known, bool all) {
+  Ref done = Ref::Steal(PyObject_CallFunction(
+      hook, "ONnO", exc_,
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"),
+      static_cast<Py_ssize_t>(known), all ? Py_True : Py_False));
+  if (done) return true;
+  bool was_interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
+  PyErr_Clear();
+  if (was_interrupted) PyErr_SetInterrupt();  // Ctrl-C arrived meanwhile: raise it again later
+  return false;
 }
 
 PyObject* ExceptionIn(TVMFFIObject* error) {

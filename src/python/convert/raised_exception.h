@@ -70,6 +70,9 @@ class RaisedException : public ffi::ErrorObj {
 
   static void Update(TVMFFIObjectHandle handle, const TVMFFIByteArray* text, int32_t mode);
 
+  // False if it failed: frames are lost then, the exception is not.
+  bool CallHook(PyObject* hook, std::string_view text, size_t known, bool all);
+
   std::string kind_;
   std::string message_;
   std::string backtrace_;

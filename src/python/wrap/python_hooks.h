@@ -25,12 +25,10 @@ struct PythonHooks {
   PyObject* describe;            // (function or method, name of an attribute) -> its value
 
   // Errors.
-  PyObject* error_kinds;     // dict: exception class -> the kind that it has in C++
-  PyObject* error_classes;   // dict: kind -> exception class
-  PyObject* class_and_text;  // (kind, message, classes of the arguments, [field, type]) -> both
-  PyObject* known_places;    // dict: backtrace -> what find_places said
-  PyObject* find_places;     // (backtrace) -> ((frame, line), ...), most recent call first
-  PyObject* release_frames;  // (exception, backtrace): its frames no longer hold their locals
+  PyObject* error_kinds;       // dict: exception class -> the kind that it has in C++
+  PyObject* make_exception;    // (Error, classes of the arguments, [field, type]) -> exception
+  PyObject* extend_traceback;  // (exception, backtrace, known, anew): add the frames it crossed
+  PyObject* release_frames;    // the same arguments; the frames in it no longer hold their locals
 
   // Other libraries.
   PyObject* dtype_of_torch;  // (torch.dtype) -> dtype, or KeyError
