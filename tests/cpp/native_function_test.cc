@@ -34,6 +34,10 @@ static_assert(!std::is_constructible_v<Unary, std::nullptr_t>);
 static_assert(std::is_constructible_v<Unary, const TypedFunction<int64_t(const Any&)>&>);
 static_assert(std::is_constructible_v<Unary, TypedFunction<Expected<int64_t>(const Any&)>&>);
 static_assert(!std::is_constructible_v<Unary, TypedFunction<int64_t(const Any&)>>);
+using OwnedUnary = refl::NativeFunction<int64_t(const Any&)>;
+static_assert(std::is_constructible_v<OwnedUnary, Unary> &&
+              !std::is_convertible_v<Unary, OwnedUnary>);
+static_assert(!std::is_constructible_v<Unary, OwnedUnary>);
 
 TEST(NativeFunction, CallsPointersAndFunctions) {
   Unary native = Unary::FromNative<&AddOne>();
@@ -93,6 +97,9 @@ TEST(NativeFunction, OwnsAndRoundTrips) {
 constexpr refl::AttrKey<int64_t> kWeight{"test_weight"};
 static_assert(sizeof(kWeight) == 8 && std::is_aggregate_v<refl::AttrKey<int64_t>>);
 static_assert(std::is_same_v<decltype(type_attr::kTypeFinal)::ValueType, bool>);
+static_assert(
+    std::is_same_v<decltype(type_attr::kHash)::ValueType,
+                   TypedFunction<int64_t(const Object*, const TypedFunction<int64_t(AnyView)>&)>>);
 
 template <int kForm>
 class KeyObj : public Object {

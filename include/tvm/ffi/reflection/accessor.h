@@ -76,18 +76,20 @@ inline constexpr AttrKey<TypedFunction<ObjectRef(const Object*)>> kShallowCopy{
 // Whether the class is final.
 inline constexpr AttrKey<bool> kTypeFinal{"__ffi_type_final__"};
 // `(self, fn_repr)`.
-inline constexpr AttrKey<TypedFunction<String(const Object*, TypedFunction<String(AnyView)>)>>
+inline constexpr AttrKey<
+    TypedFunction<String(const Object*, const TypedFunction<String(AnyView)>&)>>
     kRepr{"__ffi_repr__"};
 // `(self, fn_hash)`.
-inline constexpr AttrKey<TypedFunction<int64_t(const Object*, TypedFunction<int64_t(AnyView)>)>>
+inline constexpr AttrKey<
+    TypedFunction<int64_t(const Object*, const TypedFunction<int64_t(AnyView)>&)>>
     kHash{"__ffi_hash__"};
 // `(lhs, rhs, fn_eq)`.
 inline constexpr AttrKey<
-    TypedFunction<bool(const Object*, const Object*, TypedFunction<bool(AnyView, AnyView)>)>>
+    TypedFunction<bool(const Object*, const Object*, const TypedFunction<bool(AnyView, AnyView)>&)>>
     kEq{"__ffi_eq__"};
 // `(lhs, rhs, fn_cmp)`: negative, zero or positive.
-inline constexpr AttrKey<
-    TypedFunction<int32_t(const Object*, const Object*, TypedFunction<int32_t(AnyView, AnyView)>)>>
+inline constexpr AttrKey<TypedFunction<int32_t(const Object*, const Object*,
+                                               const TypedFunction<int32_t(AnyView, AnyView)>&)>>
     kCompare{"__ffi_compare__"};
 // Hash as a container key.
 inline constexpr AttrKey<reflection::NativeFunctionView<int64_t(const Any&)>> kAnyHash{
@@ -97,13 +99,13 @@ inline constexpr AttrKey<reflection::NativeFunctionView<bool(const Any&, const A
     "__any_equal__"};
 // `(self, init, callback)`: replaces the field walk of structural hashing. callback takes a value,
 // the hash so far and the kind of region.
-inline constexpr AttrKey<
-    TypedFunction<int64_t(const Object*, int64_t, TypedFunction<int64_t(AnyView, int64_t, int)>)>>
+inline constexpr AttrKey<TypedFunction<int64_t(
+    const Object*, int64_t, const TypedFunction<int64_t(AnyView, int64_t, int)>&)>>
     kSHash{"__s_hash__"};
 // `(lhs, rhs, callback)`: replaces the field walk of structural equality. callback takes two
 // values, the kind of region and the name of the part.
-inline constexpr AttrKey<TypedFunction<bool(const Object*, const Object*,
-                                            TypedFunction<bool(AnyView, AnyView, int, AnyView)>)>>
+inline constexpr AttrKey<TypedFunction<bool(
+    const Object*, const Object*, const TypedFunction<bool(AnyView, AnyView, int, AnyView)>&)>>
     kSEqual{"__s_equal__"};
 // `(visitor, value)`: visits the parts of a value.
 inline constexpr AttrKey<

@@ -177,7 +177,7 @@ class NativeFunction<R(Args...)> {
  public:
   using View = NativeFunctionView<R(Args...)>;
 
-  NativeFunction(const View& view) : data_(view) {}  // NOLINT(*)
+  explicit NativeFunction(const View& view) : data_(view) {}
   template <typename F, typename = std::enable_if_t<tether::is_typed_as_v<F, R, Args...>>>
   NativeFunction(const F& function) : NativeFunction(View(function)) {}  // NOLINT(*)
   static NativeFunction From(const View& view) { return NativeFunction(view); }
@@ -187,7 +187,6 @@ class NativeFunction<R(Args...)> {
   }
 
   View view() const { return View(AnyView(data_).CopyToTVMFFIAny()); }
-  operator View() const { return view(); }  // NOLINT(*)
   R operator()(Args... args) const { return view()(std::forward<Args>(args)...); }
   Expected<R> CallExpected(Args... args) const noexcept {
     return view().CallExpected(std::forward<Args>(args)...);
