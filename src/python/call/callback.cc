@@ -140,25 +140,17 @@ class PyCallback : public ffi::FunctionObj {
   template <bool kHasApi>
   TVM_FFI_INLINE int InvokeOn(PyObject** stack, const TVMFFIAny* args, int32_t num_args,
                               TVMFFIAny* result) const {
-    int32_t made = 0;
-    for (; made < num_args; ++made) {
+    for (int32_t made = 0; made < num_args; ++made) {
       stack[made] = ToPython<kHasApi>(args[made]);
-      if (TVM_FFI_PREDICT_FALSE(stack[made] == nullptr)) break;
+      if (TVM_FFI_PREDICT_FALSE(stack[made] == nullptr)) return Fail(stack, args, made);
     }
-    bool done = made == num_args && CallPython(callable_, stack, num_args, result);
-    if (TVM_FFI_PREDICT_FALSE(!done)) return Fail(stack, args, made);
-    LetGo(stack, args, num_args);
-    return 0;
-  }
-
-  // False with a Python error set.
-  TVM_FFI_INLINE static bool CallPython(PyObject* callable, PyObject* const* args, int32_t num_args,
-                                        TVMFFIAny* result) {
-    PyObject* value = CallHeld(callable, args, num_args);
-    if (TVM_FFI_PREDICT_FALSE(value == nullptr)) return false;
+    PyObject* value = CallHeld(callable_, stack, num_args);
+    if (TVM_FFI_PREDICT_FALSE(value == nullptr)) return Fail(stack, args, num_args);
     bool done = StoreResult(value, result);
     Py_DECREF(value);
-    return done;
+    if (TVM_FFI_PREDICT_FALSE(!done)) return Fail(stack, args, num_args);
+    LetGo(stack, args, num_args);
+    return 0;
   }
 
   TVM_FFI_INLINE static void LetGo(PyObject** stack, const TVMFFIAny* args, int32_t num_args) {

@@ -68,10 +68,6 @@ TVM_FFI_NO_INLINE PyObject* CallFunctionInContext(TVMFFIObject* func, PyObject* 
              : FromOwnedAny(result, converted->context()->api);
 }
 
-// For a parameter that is not used: compilers would drop it, and callers that have all parameters
-// in their places would have to move them. Emits nothing.
-TVM_FFI_INLINE void KeepParameter(PyObject* parameter) { __asm__ volatile("" : : "r"(parameter)); }
-
 // What is known of the arguments: nothing; the first is a plain wrapper, and its ActiveObject is at
 // hand; the same, and there is no other one.
 enum class Known { kNothing, kSelf, kOnlySelf };
@@ -117,7 +113,6 @@ TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, PyObject* const* args, Py_
                                       TVMFFIObject* func, TVMFFIObject* first = nullptr) {
   // With a GIL there is nothing to lock.
   bool walks = kFreeThreaded && reinterpret_cast<FunctionWrapper*>(self)->walks;
-  KeepParameter(self);
   TVMFFIAny result;
   tie::StoreNone(&result);
   CallArguments converted;
@@ -148,16 +143,9 @@ TVM_FFI_INLINE PyObject* CallWithOnlySelf(PyObject* self, PyObject* const* args,
   return CallFunction<kReleasesGil, Known::kOnlySelf>(self, args, 1, func, first);
 }
 
-// By value: a caller need not keep the address.
-TVM_FFI_NO_INLINE PyObject* FromOwnedApart(TVMFFIAny result) {
-  return FromOwnedAnySlow(result, nullptr);
-}
-
-// The same where the GIL is kept and the first argument is an int: often all are, and so is the
-// result.
+// The same where the GIL is kept and the first argument is an int: often all are.
 PyObject* CallWithInts(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                        TVMFFIObject* func) {
-  KeepParameter(self);
   IntArguments ints;
   if (!ints.LoadAfterCheck(args, nargs)) return Entry<CallWithAny<false>>(self, args, nargs, func);
   TVMFFIAny result;
@@ -166,9 +154,7 @@ PyObject* CallWithInts(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                                                        static_cast<int32_t>(nargs), &result);
   if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
   AfterSuccess();
-  if (result.type_index == TypeIndex::kTVMFFIInt) return IntFromInt64(result.v_int64);
-  if (result.type_index >= TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(result.v_obj);
-  return FromOwnedApart(result);
+  return FromOwnedAnyInline(result);
 }
 
 // What errors call the function, or NULL.

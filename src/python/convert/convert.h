@@ -155,7 +155,12 @@ bool ArrayFromItems(PyObject* items, ffi::Array<ffi::Any>* out, Arguments* insid
 PyObject* FromOwnedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
 PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
 
-// Takes over an owned value. NULL with an error set.
+// Takes over an owned value. NULL with an error set. The first one is for the path of every call.
+TVM_FFI_INLINE PyObject* FromOwnedAnyInline(const TVMFFIAny& value) {
+  if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(value.v_obj);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return IntFromInt64(value.v_int64);
+  return FromOwnedAnySlow(value, nullptr);
+}
 inline PyObject* FromOwnedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(value.v_obj);
   if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return IntFromInt64(value.v_int64);

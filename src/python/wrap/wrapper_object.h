@@ -43,8 +43,7 @@ struct FunctionWrapper {
   Wrapper base;
   PyObject* dict;
   vectorcallfunc vectorcall;
-  vectorcallfunc call_with_self;       // the same for methods, whose args[0] is known to be a plain
-                                       // wrapper; the number of arguments has no flag
+  vectorcallfunc call_with_self;       // the same where args[0] is known to be a plain wrapper
   std::vector<TVMFFIObject*>* parked;  // functions that left this wrapper (TakeHandle), or NULL
   PyObject* origin;                    // what is known of the function (call/metadata.h), or NULL
   PyObject* parameters;                // the same of its parameters
