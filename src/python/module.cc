@@ -125,18 +125,17 @@ int ExecUnguarded(PyObject* module) {
   TVMFFITestingDummyTarget();
   // A type comes after its base.
   constexpr int (*kInits[])(PyObject*) = {
-      InitSmallInts,     InitWrapperTypes, InitAttributeCache,
-      InitPythonHooks,   AddABIConstants,  InitRValueRefType,
-      InitOpaqueObject,  InitFunctionType, InitErrors,
-      InitDataType,      InitDType,        InitDevice,
-      InitStreams,       InitShape,        InitTensor,
-      InitExchange,      InitTestTensor,   InitContainerTypes,
-      InitFieldTypes,    InitReflection,   InitPyClass,
-      InitTypeConverter, InitCAny,         InitKinds,
-      InitTying,         InitCallbacks,    InitGlobalFunctions,
-      InitMetadata,      InitConstructors, InitInitializers,
-      InitMethods,       InitText,         InitInspect,
-      InitTravel,
+      InitSmallInts, InitWrapperTypes, InitAttributeCache,  InitPythonHooks,
+      AddABIConstants,  InitRValueRefType,   InitOpaqueObject,
+      InitFunctionType, InitErrors,          InitDataType,
+      InitDType,        InitDevice,          InitStreams,
+      InitShape,        InitTensor,          InitExchange,
+      InitTestTensor,   InitContainerTypes,  InitFieldTypes,
+      InitReflection,   InitPyClass,         InitTypeConverter,
+      InitCAny,         InitKinds,           InitTying,
+      InitCallbacks,    InitGlobalFunctions, InitMetadata,
+      InitConstructors, InitInitializers,    InitMethods,
+      InitText,         InitInspect,         InitTravel,
   };
   if (InitThreadExit() < 0 || RegisterInterpreter() < 0) return -1;
   for (auto* init : kInits) {

@@ -81,8 +81,8 @@ class PyCallback : public ffi::FunctionObj {
     return ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<PyCallback>(h);
   }
 
-  // The entry. Callbacks of one argument, which are the most frequent ones, have a function of
-  // their own: there are no loops in it. kHasApi: tensors arrive as those of a framework.
+  // The entry. Callbacks of one argument, which are the most frequent ones, have a function of their
+  // own: there are no loops in it. kHasApi: tensors arrive as those of a framework.
   template <bool kHasApi>
   static int Call(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
     return num_args == 1 ? CallNumber<kHasApi, 1>(handle, args, 1, result)
@@ -183,8 +183,9 @@ class PyCallback : public ffi::FunctionObj {
       return python_vectorcall(callable, args, nargsf, nullptr);
     }
     Py_INCREF(callable);
-    PyObject* value = is_written_in_python ? python_vectorcall(callable, args, nargsf, nullptr)
-                                           : PyObject_Vectorcall(callable, args, nargsf, nullptr);
+    PyObject* value = is_written_in_python
+                          ? python_vectorcall(callable, args, nargsf, nullptr)
+                          : PyObject_Vectorcall(callable, args, nargsf, nullptr);
     Py_DECREF(callable);
     return value;
   }
@@ -289,8 +290,7 @@ inline bool SetCallback(TVMFFIObject* h, TVMFFIAny* out, Arguments* args) {
 // Throws what C++ throws.
 TVM_FFI_NO_INLINE bool SetNewCallback(PyObject* callable, TVMFFIAny* out, Arguments* args) {
   return SetCallback(
-      ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(MakeCallback(callable)), out,
-      args);
+      ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(MakeCallback(callable)), out, args);
 }
 
 PyObject* ConvertToFunc(PyObject*, PyObject* args) {

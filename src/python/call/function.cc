@@ -80,8 +80,8 @@ TVM_FFI_INLINE bool Convert(CallArguments* converted, PyObject* const* args, Py_
   return kKnown == Known::kOnlySelf || converted->AddAllAfterSelf(args, nargs);
 }
 
-// What a call returned that has succeeded. The call stays on the list until this is done, but has
-// no arguments any more where Python code may run.
+// What a call returned that has succeeded. The call stays on the list until this is done, but has no
+// arguments any more where Python code may run.
 TVM_FFI_INLINE PyObject* Finish(const TVMFFIAny& result, PyObject* const* args,
                                 CallArguments* converted) {
   AfterSuccess();
@@ -204,8 +204,8 @@ TVM_FFI_NO_INLINE PyObject* VectorcallWithInts(PyObject* self, PyObject* const* 
   return EntryOfCall<CallWithInts>()(self, args, nargs, func);
 }
 
-// Methods, whose first argument is a plain wrapper. Those without any other are apart: they need
-// not save what the others need. A wrapper that is not in use goes the way of any argument.
+// Methods, whose first argument is a plain wrapper. Those without any other are apart: they need not
+// save what the others need. A wrapper that is not in use goes the way of any argument.
 template <bool kReleasesGil>
 TVM_FFI_NO_INLINE PyObject* VectorcallWithSelf(PyObject* self, PyObject* const* args,
                                                Py_ssize_t nargs, TVMFFIObject* func) noexcept {

@@ -74,7 +74,8 @@ TVM_FFI_NO_INLINE PyObject* CheckAndCall(Method* m, PyObject* const* args, size_
 PyObject* CallMethod(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Method* m = AsMethod(self);
   auto nargs = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
-  bool is_right = nargs != 0 && Py_TYPE(args[0]) == m->plain_cls.load(std::memory_order_relaxed);
+  bool is_right =
+      nargs != 0 && Py_TYPE(args[0]) == m->plain_cls.load(std::memory_order_relaxed);
   return TVM_FFI_PREDICT_TRUE(is_right)
              ? CallChecked(m, m->function->call_with_self, args, nargs, kwnames)
              : CheckAndCall(m, args, nargs, kwnames);

@@ -91,7 +91,9 @@ class Arguments {
   // No argument is borrowed any more.
   void ForgetArguments() { size_ = 0; }
   // What is kept, if that is one object and nothing else; otherwise NULL.
-  TVMFFIObject* OnlyKept() const { return num_kept_ == 1 && rest_ == nullptr ? kept_[0] : nullptr; }
+  TVMFFIObject* OnlyKept() const {
+    return num_kept_ == 1 && rest_ == nullptr ? kept_[0] : nullptr;
+  }
   // The caller has taken that over, and the call is over: one store for all three.
   void ForgetOnlyKept() {
     size_ = 0;
