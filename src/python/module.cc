@@ -125,7 +125,7 @@ int ExecUnguarded(PyObject* module) {
   TVMFFITestingDummyTarget();
   // A type comes after its base.
   constexpr int (*kInits[])(PyObject*) = {
-      InitSmallInts, InitWrapperTypes, InitAttributeCache,  InitPythonHooks,
+      InitWrapperTypes, InitAttributeCache,  InitPythonHooks,
       AddABIConstants,  InitRValueRefType,   InitOpaqueObject,
       InitFunctionType, InitErrors,          InitDataType,
       InitDType,        InitDevice,          InitStreams,

@@ -67,10 +67,9 @@ class Tie : private TieSteps<R> {
   // NULL if H is not tied by this frontend. Reads nothing before H unless the mark allows it.
   static TieSlot* FindSlot(TVMFFIObject* h) {
     uint32_t padding = LoadPadding<R>(h);
-    if (TVM_FFI_PREDICT_TRUE(padding == kTVMFFIObjectAllocHeaderMark)) {
+    if (padding == kTVMFFIObjectAllocHeaderMark) {
       TiePrefix* prefix = PrefixOf(h);
-      bool is_ours = prefix->header.delete_space == &DeleteSpace;
-      return TVM_FFI_PREDICT_TRUE(is_ours) ? &prefix->tie : nullptr;
+      return prefix->header.delete_space == &DeleteSpace ? &prefix->tie : nullptr;
     }
     AdoptedSlot* slot = FindAdopted<R>(R::Table(), h, padding);
     return slot != nullptr && slot->frontend == &kFrontend ? &slot->tie : nullptr;
@@ -141,10 +140,9 @@ class Tie : private TieSteps<R> {
     TieSlot* slot = FindSlot(h);
     if (slot == nullptr) return nullptr;
     uintptr_t word = Lock(slot);
-    Wrapper* w = WrapperOfActive(word);
-    bool hit = word != 0 && IsActive(word) && R::TryIncRef(w);
+    bool hit = word != 0 && IsActive(word) && R::TryIncRef(WrapperOf(word));
     Unlock(slot, word);
-    return TVM_FFI_PREDICT_TRUE(hit) ? w : nullptr;
+    return hit ? WrapperOf(word) : nullptr;
   }
 
   // Keeps Python away from H, which something else keeps alive, while no wrapper of it is in use:
@@ -392,7 +390,7 @@ class Tie : private TieSteps<R> {
   using At = Access<R>;
   using Steps = TieSteps<R>;
   using Steps::Broken, Steps::Inactive, Steps::IsActive, Steps::IsResurrectionOver;
-  using Steps::IsSoleOwner, Steps::WrapperOf, Steps::WrapperOfActive;
+  using Steps::IsSoleOwner, Steps::WrapperOf;
   using Steps::Lock, Steps::LockDormant, Steps::Publish, Steps::SwapDormant, Steps::Unlock,
       Steps::UnlockDormant;
 

@@ -24,10 +24,6 @@ struct TieSteps {
   static Wrapper* WrapperOf(uintptr_t word) {
     return reinterpret_cast<Wrapper*>(word & ~kWordTags);
   }
-  // If the word is active. With the GIL, which has no use for the lock, it has no tag then.
-  static Wrapper* WrapperOfActive(uintptr_t word) {
-    return R::kFreeThreaded ? WrapperOf(word) : reinterpret_cast<Wrapper*>(word);
-  }
   static bool IsResurrectionOver(Wrapper* w) {
     return !R::kFreeThreaded || R::IsResurrectionOver(w);
   }

@@ -63,24 +63,6 @@ class ShortLock {
   std::mutex mutex_;
 };
 
-// A flag for attached threads. With the GIL it is plain, so that it is tested where it lies.
-class SharedFlag {
- public:
-#ifdef Py_GIL_DISABLED
-  bool IsSet() const { return value_.load(std::memory_order_relaxed); }
-  void Set(bool value) { value_.store(value); }
-
- private:
-  std::atomic<bool> value_{false};
-#else
-  bool IsSet() const { return value_; }
-  void Set(bool value) { value_ = value; }
-
- private:
-  bool value_ = false;
-#endif
-};
-
 // A number that many threads change and few read: each thread has a cell of its own, or shares one
 // with few others, so that no cache line bounces between processors. Changed by attached
 // threads only, so with the GIL it is plain.

@@ -4,16 +4,6 @@
 
 namespace tether_py {
 
-PyObject* small_ints[kNumSmallInts];
-
-int InitSmallInts(PyObject*) {
-  for (uint64_t i = 0; i < kNumSmallInts; ++i) {
-    small_ints[i] = PyLong_FromLongLong(static_cast<int64_t>(i) + kLeastSmallInt);
-    if (small_ints[i] == nullptr) return -1;
-  }
-  return 0;
-}
-
 bool HasMethod(PyTypeObject* type, const char* name) {
   Ref interned = Ref::Steal(PyUnicode_InternFromString(name));
   if (!interned) PyErr_Clear();

@@ -20,21 +20,6 @@ inline bool EnterRecursion(const char* where) {
   return Py_EnterRecursiveCall(where) == 0;
 }
 
-// The ints from -5 to 256: CPython has one object of each, and most ints that cross are among them.
-// Set at import, constant afterwards.
-inline constexpr int64_t kLeastSmallInt = -5;
-inline constexpr uint64_t kNumSmallInts = 262;
-extern PyObject* small_ints[kNumSmallInts];
-int InitSmallInts(PyObject* module);
-
-// PyLong_FromLongLong, in line for those. From 3.12 on they are immortal and not counted.
-inline PyObject* IntFromInt64(int64_t value) {
-  uint64_t index = static_cast<uint64_t>(value) - static_cast<uint64_t>(kLeastSmallInt);
-  if (index >= kNumSmallInts) return PyLong_FromLongLong(value);
-  PyObject* number = small_ints[index];
-  return PY_VERSION_HEX >= 0x030C0000 ? number : Py_NewRef(number);
-}
-
 // False without an error when the class has no such attribute.
 bool HasMethod(PyTypeObject* type, const char* name);
 // The digits of an int, also of one that Python refuses to print. NULL with an error set.

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "python/call/call_environment.h"
-#include "python/call/callback.h"
 #include "python/call/parameters.h"
 #include "python/convert/errors.h"
 #include "python/data/tensor.h"
@@ -68,86 +67,49 @@ TVM_FFI_NO_INLINE PyObject* CallFunctionInContext(TVMFFIObject* func, PyObject* 
              : FromOwnedAny(result, converted->context()->api);
 }
 
-// What is known of the arguments: nothing; the first is a plain wrapper, and its ActiveObject is at
-// hand; the same, and there is no other one.
-enum class Known { kNothing, kSelf, kOnlySelf };
-
-template <Known kKnown>
-TVM_FFI_INLINE bool Convert(CallArguments* converted, PyObject* const* args, Py_ssize_t nargs,
-                            TVMFFIObject* first) {
-  if (kKnown == Known::kNothing) return converted->AddAll(args, nargs);
-  converted->AddSelf(first);
-  return kKnown == Known::kOnlySelf || converted->AddAllAfterSelf(args, nargs);
-}
-
-// What a call returned that has succeeded. The call stays on the list until this is done, but has no
-// arguments any more where Python code may run.
-TVM_FFI_INLINE PyObject* Finish(const TVMFFIAny& result, PyObject* const* args,
-                                CallArguments* converted) {
-  AfterSuccess();
-  if (result.type_index >= TypeIndex::kTVMFFIDynObjectBegin) {
-    LetGoAfterSuccess(converted);
-    if (Wrapper* w = Engine::FetchLive(result.v_obj)) {
-      Engine::DropStrong(result.v_obj);
-      return AsObject(w);
-    }
-    converted->ForgetArguments();
-    return WrapOwnedSlow(result.v_obj);
-  }
-  if (result.type_index == TypeIndex::kTVMFFIInt) {
-    LetGoAfterSuccess(converted);
-    return IntFromInt64(result.v_int64);
-  }
-  if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
-    return FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, converted);
-  }
-  LetGoAfterSuccess(converted);
-  converted->ForgetArguments();
-  return FromOwnedAnySlow(result, nullptr);
-}
-
 // Calls and converts; without the GIL around the C++ part if kReleasesGil. `func` was read from the
 // wrapper `self` once: it lives until the call is over, even if it leaves the wrapper (TakeHandle).
-template <bool kReleasesGil, Known kKnown>
+// kHasSelf: args[0] is a plain wrapper.
+template <bool kReleasesGil, bool kHasSelf>
 TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                                      TVMFFIObject* func, TVMFFIObject* first = nullptr) {
+                                      TVMFFIObject* func) {
   // With a GIL there is nothing to lock.
   bool walks = kFreeThreaded && reinterpret_cast<FunctionWrapper*>(self)->walks;
   TVMFFIAny result;
   tie::StoreNone(&result);
-  CallArguments converted;
-  if (TVM_FFI_PREDICT_FALSE(!Convert<kKnown>(&converted, args, nargs, first))) return nullptr;
-  if (kKnown != Known::kOnlySelf && TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
-    return CallFunctionInContext(func, args, &converted, kReleasesGil, walks);
+  {
+    CallArguments converted;
+    bool is_complete = kHasSelf && converted.AddSelf(args[0]) && nargs == 1;
+    if (!is_complete) {
+      if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs))) return nullptr;
+      if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
+        return CallFunctionInContext(func, args, &converted, kReleasesGil, walks);
+      }
+    }
+    int code = kReleasesGil ? CallWithoutGIL(func, &converted, &result)
+                            : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
+    if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
+    AfterSuccess();
+    if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
+      return FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, &converted);
+    }
+    converted.LetGoAfterSuccess();
   }
-  int code = kReleasesGil ? CallWithoutGIL(func, &converted, &result)
-                          : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
-  if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
-  return Finish(result, args, &converted);
+  return FromOwnedAnyInline(result);
 }
 
-// The entries of calls, by what is known of their arguments.
+// The entry of calls of any kind.
 template <bool kReleasesGil>
 TVM_FFI_INLINE PyObject* CallWithAny(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                                      TVMFFIObject* func) {
-  return CallFunction<kReleasesGil, Known::kNothing>(self, args, nargs, func);
-}
-template <bool kReleasesGil>
-TVM_FFI_INLINE PyObject* CallWithSelf(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                                      TVMFFIObject* func, TVMFFIObject* first) {
-  return CallFunction<kReleasesGil, Known::kSelf>(self, args, nargs, func, first);
-}
-template <bool kReleasesGil>
-TVM_FFI_INLINE PyObject* CallWithOnlySelf(PyObject* self, PyObject* const* args, TVMFFIObject* func,
-                                          TVMFFIObject* first) {
-  return CallFunction<kReleasesGil, Known::kOnlySelf>(self, args, 1, func, first);
+  return CallFunction<kReleasesGil, false>(self, args, nargs, func);
 }
 
 // The same where the GIL is kept and the first argument is an int: often all are.
 PyObject* CallWithInts(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                        TVMFFIObject* func) {
   IntArguments ints;
-  if (!ints.LoadAfterCheck(args, nargs)) return Entry<CallWithAny<false>>(self, args, nargs, func);
+  if (!ints.Load(args, nargs)) return Entry<CallWithAny<false>>(self, args, nargs, func);
   TVMFFIAny result;
   tie::StoreNone(&result);
   int code = TVMFFIFunctionGetCellPtr(func)->safe_call(func, ints.data(),
@@ -177,13 +139,11 @@ TVM_FFI_NO_INLINE PyObject* RaiseNoNames(const FunctionWrapper* w, PyObject* kwn
 // ---- the entries: a few checks and a jump
 
 // An entry does not throw; the compiler needs to be told, to jump to it.
-template <typename... Args>
-auto NotThrowing(PyObject* (*entry)(Args...)) {
-  return reinterpret_cast<PyObject* (*)(Args...) noexcept>(entry);
-}
 template <auto F>
 auto EntryOfCall() {
-  return NotThrowing(Entry<F>);
+  using DoesNotThrow =
+      PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, TVMFFIObject*) noexcept;
+  return reinterpret_cast<DoesNotThrow>(Entry<F>);
 }
 
 // Whatever is not as usual: keywords, a wrapper that is dormant or empty, no function in it.
@@ -204,35 +164,16 @@ TVM_FFI_NO_INLINE PyObject* VectorcallWithInts(PyObject* self, PyObject* const* 
   return EntryOfCall<CallWithInts>()(self, args, nargs, func);
 }
 
-// Methods, whose first argument is a plain wrapper. Those without any other are apart: they need not
-// save what the others need. A wrapper that is not in use goes the way of any argument.
-template <bool kReleasesGil>
-TVM_FFI_NO_INLINE PyObject* VectorcallWithSelf(PyObject* self, PyObject* const* args,
-                                               Py_ssize_t nargs, TVMFFIObject* func) noexcept {
-  TVMFFIObject* first = ActiveObject(args[0]);
-  if (first == nullptr) return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, nargs, func);
-  return EntryOfCall<CallWithSelf<kReleasesGil>>()(self, args, nargs, func, first);
-}
-template <bool kReleasesGil>
-TVM_FFI_NO_INLINE PyObject* VectorcallWithOnlySelf(PyObject* self, PyObject* const* args,
-                                                   TVMFFIObject* func) noexcept {
-  TVMFFIObject* first = ActiveObject(args[0]);
-  if (first == nullptr) return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, 1, func);
-  return EntryOfCall<CallWithOnlySelf<kReleasesGil>>()(self, args, func, first);
-}
-
 template <bool kReleasesGil, bool kHasSelf>
 PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  // A method has taken the flag out of the number already.
-  Py_ssize_t nargs = kHasSelf ? static_cast<Py_ssize_t>(nargsf) : PyVectorcall_NARGS(nargsf);
+  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
   uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
   auto* func = reinterpret_cast<TVMFFIObject*>(handle);  // if it is usable
   if (TVM_FFI_PREDICT_FALSE(kwnames != nullptr || !tie::IsUsable(handle) ||
                             func->type_index != TypeIndex::kTVMFFIFunction)) {
     return VectorcallSlowly<kReleasesGil>(self, args, nargs, kwnames);
   }
-  if (kHasSelf && nargs == 1) return VectorcallWithOnlySelf<kReleasesGil>(self, args, func);
-  if (kHasSelf) return VectorcallWithSelf<kReleasesGil>(self, args, nargs, func);
+  if (kHasSelf) return CallFunction<kReleasesGil, true>(self, args, nargs, func);
   if (!kReleasesGil && nargs > 0 && PyLong_CheckExact(args[0])) {
     return VectorcallWithInts(self, args, nargs, func);
   }

@@ -48,10 +48,10 @@ bool CheckObject(Method* m, PyObject* self) {
 
 using FunctionEntry = PyObject* (*)(PyObject*, PyObject* const*, size_t, PyObject*) noexcept;
 
-inline PyObject* CallChecked(Method* m, vectorcallfunc entry, PyObject* const* args, size_t nargs,
+inline PyObject* CallChecked(Method* m, vectorcallfunc entry, PyObject* const* args, size_t nargsf,
                              PyObject* kwnames) {
   auto call = reinterpret_cast<FunctionEntry>(entry);
-  return call(reinterpret_cast<PyObject*>(m->function), args, nargs, kwnames);
+  return call(reinterpret_cast<PyObject*>(m->function), args, nargsf, kwnames);
 }
 
 // A class that was found plain stays plain.
@@ -60,25 +60,24 @@ void LearnClass(Method* m, PyObject* self) {
   if (is_plain) m->plain_cls.store(m->cls, std::memory_order_relaxed);
 }
 
-TVM_FFI_NO_INLINE PyObject* CheckAndCall(Method* m, PyObject* const* args, size_t nargs,
+TVM_FFI_NO_INLINE PyObject* CheckAndCall(Method* m, PyObject* const* args, size_t nargsf,
                                          PyObject* kwnames) noexcept {
-  if (nargs == 0) {
+  if (PyVectorcall_NARGS(nargsf) == 0) {
     return PyErr_Format(PyExc_TypeError, "unbound method %s.%U() needs an argument",
                         m->cls->tp_name, m->name);
   }
   if (!CheckObject(m, args[0])) return nullptr;
   LearnClass(m, args[0]);
-  return CallChecked(m, m->function->vectorcall, args, nargs, kwnames);
+  return CallChecked(m, m->function->vectorcall, args, nargsf, kwnames);
 }
 
 PyObject* CallMethod(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Method* m = AsMethod(self);
-  auto nargs = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
-  bool is_right =
-      nargs != 0 && Py_TYPE(args[0]) == m->plain_cls.load(std::memory_order_relaxed);
+  bool is_right = PyVectorcall_NARGS(nargsf) != 0 &&
+                  Py_TYPE(args[0]) == m->plain_cls.load(std::memory_order_relaxed);
   return TVM_FFI_PREDICT_TRUE(is_right)
-             ? CallChecked(m, m->function->call_with_self, args, nargs, kwnames)
-             : CheckAndCall(m, args, nargs, kwnames);
+             ? CallChecked(m, m->function->call_with_self, args, nargsf, kwnames)
+             : CheckAndCall(m, args, nargsf, kwnames);
 }
 
 PyObject* Repr(PyObject* self) {

@@ -10,7 +10,6 @@
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
-#include "python/base/python_api.h"
 #include "python/wrap/arguments.h"
 #include "python/wrap/class_records.h"
 
@@ -37,19 +36,14 @@ inline bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
                                                                                      args);
 }
 
-// An exact int. False if it is a large one.
-inline bool StoreCompactInt(PyObject* obj, TVMFFIAny* out) {
+// The most frequent kind of argument. False if it is of another kind.
+inline bool ToCompactInt(PyObject* obj, TVMFFIAny* out) {
   int64_t value;
-  if (!LoadCompactInt(obj, &value)) return false;
+  if (!PyLong_CheckExact(obj) || !LoadCompactInt(obj, &value)) return false;
   out->type_index = ffi::TypeIndex::kTVMFFIInt;
   out->zero_padding = 0;
   out->v_int64 = value;
   return true;
-}
-
-// The most frequent kind of argument. False if it is of another kind.
-inline bool ToCompactInt(PyObject* obj, TVMFFIAny* out) {
-  return PyLong_CheckExact(obj) && StoreCompactInt(obj, out);
 }
 
 // ToAny with that handled in line.
@@ -73,47 +67,35 @@ inline bool Arguments::Add(PyObject* arg) {
   return true;
 }
 
-// The object of a wrapper that was in use until now, to be borrowed. NULL, and no error, if it was
-// not: SetWrapper finds out. With the GIL only.
-inline TVMFFIObject* ActiveObject(PyObject* obj) {
+// The same in line, for a wrapper that was in use until now. False if it was not: SetWrapper finds
+// out. With the GIL only.
+inline bool StoreActive(PyObject* obj, TVMFFIAny* out) {
   uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
-  if (kFreeThreaded || TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return nullptr;
-  if (handle == 0) TVM_FFI_UNREACHABLE();  // "no object" has a tag
-  return reinterpret_cast<TVMFFIObject*>(handle);
+  if (kFreeThreaded || TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return false;
+  tie::StoreObject(reinterpret_cast<TVMFFIObject*>(handle), out);
+  return true;
 }
 
-inline void Arguments::AddSelf(TVMFFIObject* self) {
-  tie::StoreObject(self, inline_);
+inline bool Arguments::AddSelf(PyObject* self) {
+  if (!StoreActive(self, inline_)) return false;
   size_ = 1;
+  return true;
 }
 
-template <Py_ssize_t kFirst>
-TVM_FFI_INLINE bool Arguments::AddFrom(PyObject* const* args, Py_ssize_t n) {
+TVM_FFI_INLINE bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
+  Py_ssize_t i = size_;
   if (!Reserve(n)) return false;
   TVMFFIAny* out = data_;
-  for (Py_ssize_t i = kFirst; i < n; ++i) {
+  for (; i < n; ++i) {
     if (ToCompactInt(args[i], out + i)) continue;
     const ClassRecord* record = FindRecent(Py_TYPE(args[i]));
     Setter setter = record != nullptr ? record->SetterNow() : ToAnySlow;
-    if (setter == SetWrapper) {
-      if (TVMFFIObject* h = ActiveObject(args[i])) {
-        tie::StoreObject(h, out + i);
-        continue;
-      }
-    }
+    if (setter == SetWrapper && StoreActive(args[i], out + i)) continue;
     size_ = static_cast<int32_t>(i);  // what is there so far must not go away meanwhile
     if (TVM_FFI_PREDICT_FALSE(!setter(args[i], out + i, this))) return false;
   }
   size_ = static_cast<int32_t>(n);
   return true;
-}
-
-TVM_FFI_INLINE bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
-  return AddFrom<0>(args, n);
-}
-
-TVM_FFI_INLINE bool Arguments::AddAllAfterSelf(PyObject* const* args, Py_ssize_t n) {
-  return AddFrom<1>(args, n);
 }
 
 // The arguments of a call that takes small integers and nothing else. They refer to nothing, so a
@@ -122,16 +104,11 @@ class IntArguments {
  public:
   // False if there are others, or many.
   TVM_FFI_INLINE bool Load(PyObject* const* args, Py_ssize_t n) {
-    return n == 0 || (PyLong_CheckExact(args[0]) && LoadAfterCheck(args, n));
-  }
-  // The same where the first one is known to be an exact int.
-  TVM_FFI_INLINE bool LoadAfterCheck(PyObject* const* args, Py_ssize_t n) {
     if (TVM_FFI_PREDICT_FALSE(n > kMost)) return false;
-    for (Py_ssize_t i = 0;;) {
-      if (TVM_FFI_PREDICT_FALSE(!StoreCompactInt(args[i], &values_[i]))) return false;
-      if (++i == n) return true;
-      if (TVM_FFI_PREDICT_FALSE(!PyLong_CheckExact(args[i]))) return false;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      if (TVM_FFI_PREDICT_FALSE(!ToCompactInt(args[i], &values_[i]))) return false;
     }
+    return true;
   }
   TVMFFIAny* data() { return values_; }
 
@@ -158,18 +135,18 @@ PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* a
 // Takes over an owned value. NULL with an error set. The first one is for the path of every call.
 TVM_FFI_INLINE PyObject* FromOwnedAnyInline(const TVMFFIAny& value) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(value.v_obj);
-  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return IntFromInt64(value.v_int64);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
   return FromOwnedAnySlow(value, nullptr);
 }
 inline PyObject* FromOwnedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(value.v_obj);
-  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return IntFromInt64(value.v_int64);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
   return FromOwnedAnySlow(value, api);
 }
 // A value somebody else owns: arguments of a callback, elements of a container.
 inline PyObject* FromBorrowedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapBorrowed(value.v_obj);
-  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return IntFromInt64(value.v_int64);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
   return FromBorrowedAnySlow(value, api);
 }
 

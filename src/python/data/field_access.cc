@@ -204,9 +204,9 @@ PyObject* ReadField(const Field& field, PyObject* obj) {
     case FieldKind::kObject:
       return ReadObject(address);
     case FieldKind::kInt64:
-      return IntFromInt64(Load<int64_t>(address));
+      return PyLong_FromLongLong(Load<int64_t>(address));
     case FieldKind::kInt:
-      return IntFromInt64(LoadInt(field, address));
+      return PyLong_FromLongLong(LoadInt(field, address));
     case FieldKind::kBool:
       return PyBool_FromLong(Load<uint8_t>(address) != 0);
     case FieldKind::kFloat64:

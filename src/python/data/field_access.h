@@ -42,7 +42,7 @@ inline PyObject* ReadQuickly(const Field& field, PyObject* obj) {
   auto* h = reinterpret_cast<TVMFFIObject*>(handle);
   if (h->type_index != field.type_index) return ReadField(field, obj);
   const char* address = reinterpret_cast<char*>(h) + field.info.offset;
-  if (field.kind == FieldKind::kInt64) return IntFromInt64(Load<int64_t>(address));
+  if (field.kind == FieldKind::kInt64) return PyLong_FromLongLong(Load<int64_t>(address));
   if (field.kind != FieldKind::kObject) return ReadField(field, obj);
   auto* child = Load<TVMFFIObject*>(address);
   if (child == nullptr || child->type_index < ffi::TypeIndex::kTVMFFIDynObjectBegin) {

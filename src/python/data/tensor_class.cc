@@ -53,7 +53,7 @@ PyObject* GetDevice(PyObject* self, void*) {
 PyObject* GetNumel(PyObject* self, PyObject*) {
   TensorUse t(self);
   if (!t) return nullptr;
-  return IntFromInt64(ffi::ShapeView(t->shape, static_cast<size_t>(t->ndim)).Product());
+  return PyLong_FromLongLong(ffi::ShapeView(t->shape, static_cast<size_t>(t->ndim)).Product());
 }
 
 PyObject* GetSize(PyObject* self, PyObject* index) {
@@ -70,7 +70,7 @@ PyObject* GetSize(PyObject* self, PyObject* index) {
     return PyErr_Format(PyExc_IndexError,
                         "Dimension %zd out of range for tensor with %d dimensions", i, t->ndim);
   }
-  return IntFromInt64(t->shape[at]);
+  return PyLong_FromLongLong(t->shape[at]);
 }
 
 PyObject* IsContiguous(PyObject* self, PyObject*) {

@@ -63,7 +63,7 @@ PyObject* FromPod(const TVMFFIAny& value) {
     case TypeIndex::kTVMFFIBool:
       return PyBool_FromLong(value.v_int64 != 0);
     case TypeIndex::kTVMFFIInt:
-      return IntFromInt64(value.v_int64);
+      return PyLong_FromLongLong(value.v_int64);
     case TypeIndex::kTVMFFIFloat:
       return PyFloat_FromDouble(value.v_float64);
     case TypeIndex::kTVMFFISmallStr:

@@ -64,10 +64,6 @@ bool Arguments::ReserveMore(Py_ssize_t n) {
 }
 
 void Arguments::KeepMore(TVMFFIObject* owned) {
-  if (num_kept_ != kInlineKept) {
-    kept_[num_kept_++] = owned;
-    return;
-  }
   try {
     MutableRest()->values.push_back(owned);
   } catch (const std::bad_alloc&) {
@@ -173,8 +169,9 @@ void CallArguments::ForgetOtherThreads() {
 
 void Arguments::LetGoOfAll() {
   size_ = 0;  // what dies may run code that moves an argument; nothing is added here any more
-  while (num_kept_ != 0) {
-    TVMFFIObject* h = kept_[--num_kept_];
+  for (int32_t n = num_kept_; n > 0;) {
+    TVMFFIObject* h = kept_[--n];
+    num_kept_ = static_cast<int16_t>(n);
     if (h != nullptr && !Recycle(h)) Engine::DropStrong(h);
   }
   if (TVM_FFI_PREDICT_FALSE(rest_ != nullptr)) LetGoOfRest();

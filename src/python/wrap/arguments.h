@@ -45,12 +45,11 @@ class Arguments {
 
   // False with an error set.
   bool Reserve(Py_ssize_t n) { return TVM_FFI_PREDICT_TRUE(n <= kInline) || ReserveMore(n); }
-  // All in convert/convert.h. AddAllAfterSelf: AddSelf has added the first one.
+  // All three in convert/convert.h. AddAll adds what is not there yet.
   bool Add(PyObject* arg);
   bool AddAll(PyObject* const* args, Py_ssize_t n);
-  bool AddAllAfterSelf(PyObject* const* args, Py_ssize_t n);
-  // The first one, the ActiveObject of a plain wrapper.
-  void AddSelf(TVMFFIObject* self);
+  // The first one, of a class that IsPlainWrapper knows. False, and no error, if that takes AddAll.
+  bool AddSelf(PyObject* self);
   void AddPointer(void* pointer) {
     TVMFFIAny* out = &data_[size_++];
     out->type_index = ffi::TypeIndex::kTVMFFIOpaquePtr;
@@ -74,11 +73,12 @@ class Arguments {
   // For conversions: keep a value or a Python object until the call is over. These throw bad_alloc,
   // and have then let go of what they were given.
   void Keep(TVMFFIObject* owned) {
-    if (TVM_FFI_PREDICT_FALSE(num_kept_ != 0)) return KeepMore(owned);
-    rest_ = nullptr;
-    context_ = nullptr;
-    kept_[0] = owned;
-    num_kept_ = 1;
+    if (num_kept_ == 0) {
+      rest_ = nullptr;
+      context_ = nullptr;
+    }
+    if (TVM_FFI_PREDICT_FALSE(num_kept_ == kInlineKept)) return KeepMore(owned);
+    kept_[num_kept_++] = owned;
   }
   void Keep(const TVMFFIAny& owned) {
     if (owned.type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin) Keep(owned.v_obj);
@@ -87,18 +87,6 @@ class Arguments {
   void Hold(TVMFFIObject* h) {
     Engine::AddStrong(h);
     Keep(h);
-  }
-  // No argument is borrowed any more.
-  void ForgetArguments() { size_ = 0; }
-  // What is kept, if that is one object and nothing else; otherwise NULL.
-  TVMFFIObject* OnlyKept() const {
-    return num_kept_ == 1 && rest_ == nullptr ? kept_[0] : nullptr;
-  }
-  // The caller has taken that over, and the call is over: one store for all three.
-  void ForgetOnlyKept() {
-    size_ = 0;
-    num_kept_ = 0;
-    is_detached_ = 0;
   }
   // A slot the callee may take `w`'s object from; what it leaves goes back to `w`. NULL with an
   // error set. Throws bad_alloc.
@@ -127,8 +115,6 @@ class Arguments {
     if (rest_ == nullptr) rest_ = new Rest();
     return rest_;
   }
-  template <Py_ssize_t kFirst>
-  bool AddFrom(PyObject* const* args, Py_ssize_t n);
   bool ReserveMore(Py_ssize_t n);
   void KeepMore(TVMFFIObject* owned);
   void LetGo();
@@ -177,8 +163,10 @@ class CallArguments final : public Arguments {
       LeaveFromWithin();
     }
   }
-  // To let go at once, where the call has succeeded (LetGoAfterSuccess in call/callback.h).
-  using Arguments::HoldsSomething, Arguments::LetGoOfAll;
+  // At once, where the call has succeeded: no exception is pending, and this thread is attached.
+  void LetGoAfterSuccess() {
+    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGoOfAll();
+  }
 
   // While the call has let go of the GIL. Its thread is known only then.
   void BeginDetached() {

@@ -95,7 +95,7 @@ PyObject* OnCollection(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "sO!", &phase, &PyDict_Type, &info)) return nullptr;
   bool begins = std::strcmp(phase, "start") == 0;
   if (begins && IsFinalizing()) Py_RETURN_NONE;
-  Runtime::guarding.Set(uses_rule_b && begins);
+  Runtime::guarding.store(uses_rule_b && begins);
   begins ? BeginCollection(info) : EndCollection(info);
   Py_RETURN_NONE;
 }

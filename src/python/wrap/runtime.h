@@ -37,7 +37,7 @@ struct Runtime : public tie::NoHooks {
   }
   static bool TryIncRef(Wrapper* w) {
     if (!tether_py::TryIncRef(AsObject(w))) return false;
-    if (TVM_FFI_PREDICT_FALSE(guarding.IsSet())) Guard(w);
+    if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
     return true;
   }
   static void EnableTryIncRef(Wrapper* w) { tether_py::EnableTryIncRef(AsObject(w)); }
@@ -63,7 +63,7 @@ struct Runtime : public tie::NoHooks {
 
   static const tie::AdoptedTable* adopted_table;
   // A collection runs, and the collector does not know what C++ holds (guard_list.cc).
-  static inline SharedFlag guarding;
+  static inline std::atomic<bool> guarding{false};
   // A collection runs.
   static inline std::atomic<bool> collecting{false};
   // One is due when more wrappers than this are dormant: see CollectNow.
@@ -105,7 +105,7 @@ inline void Runtime::OnActive(Wrapper* w) {
   } else if (!IsTracked(AsObject(w))) {
     PyObject_GC_Track(AsObject(w));
   }
-  if (TVM_FFI_PREDICT_FALSE(guarding.IsSet())) Guard(w);
+  if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
 }
 
 }  // namespace tether_py
