@@ -209,7 +209,7 @@ def behind() -> list[str]:
 def behind_in_a_line() -> list[str]:
     cells = [f"{title} ({best} {factor:.2f})" for title, best, factor in rows_behind()]
     return paragraph(
-        "**Where others are faster**, with the fastest of them and its CPU time, ours is 1: "
+        "**Where another binding is faster** (its CPU time relative to ours): "
         + "; ".join(cells)
         + "."
     )

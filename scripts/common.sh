@@ -105,11 +105,12 @@ python_suite() {
   return $status
 }
 
-# report_skipped NAME REASON: a whole run that could not be made.
-report_skipped() {
+# report_skipped NAME REASON: a whole run that could not be made. report_failed: one that failed before its first test.
+report_skipped() { report_run "$1" skipped "$2"; }
+report_failed() { report_run "$1" failure "$2"; }
+report_run() {
   mkdir -p "$REPORTS"
-  printf '<testsuite><testcase name="%s"><skipped message="%s"/></testcase></testsuite>\n' \
-    "$1" "$2" >"$REPORTS/$1.xml"
+  printf '<testsuite><testcase name="%s"><%s message="%s"/></testcase></testsuite>\n' "$@" >"$REPORTS/$1.xml"
 }
 
 # test_environment VERSION INTERPRETER: .cache/venv-VERSION with the test tools, made once. Wheels only:

@@ -27,11 +27,24 @@ run_on() {
     skip "$version" "the test tools could not be installed"
     return 0
   fi
-  TETHER_PYTHON=$ROOT/.cache/venv-$version/bin/python scripts/build.sh "python-$version" tvm_ffi_core |
-    tail -n 1
-  suite "python-$version" ".cache/venv-$version/bin/python" "build/python-$version/package" ||
+  if build_extension "$version"; then
+    suite "python-$version" ".cache/venv-$version/bin/python" "build/python-$version/package" ||
+      failed+=("$version")
+  else
+    report_failed "python-$version" "the extension does not compile"
     failed+=("$version")
+  fi
   printf -- '-- python %s: %d s\n' "$version" $((SECONDS - begin))
+}
+
+# The last line; all of the output when it fails.
+build_extension() {
+  local log=$REPORTS/build-python-$1.log
+  if ! TETHER_PYTHON=$ROOT/.cache/venv-$1/bin/python scripts/build.sh "python-$1" tvm_ffi_core >"$log" 2>&1; then
+    cat "$log" >&2
+    return 1
+  fi
+  tail -n 1 "$log"
 }
 
 suite() { python_suite "$@"; }

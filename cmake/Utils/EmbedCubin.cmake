@@ -28,19 +28,34 @@ endfunction()
 
 # tvm_ffi_embed_bin_into(<target> SYMBOL <name> BIN <file>): the only object of the target gets the
 # bytes of the file, which its source names with TVM_FFI_EMBED_CUBIN(<name>).
+#
+# The object is changed in place, and make does not compile it again for the next link. So what it was
+# before is kept beside it.
 function(tvm_ffi_embed_bin_into target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "SYMBOL;BIN" "")
   if(NOT arg_SYMBOL OR NOT arg_BIN)
     message(FATAL_ERROR "tvm_ffi_embed_bin_into(${target}): SYMBOL <name> and BIN <file> are needed.")
   endif()
-  if(NOT Python_EXECUTABLE)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "^[^$]*\\.([cC]|cc|cpp|cxx|cu|CPP|c\\+\\+|m|mm|S|s)$")
+  list(LENGTH sources count)
+  if(count GREATER 1)
+    message(FATAL_ERROR "tvm_ffi_embed_bin_into(${target}): the target may have one source, and has "
+                        "${count}: ${sources}. Put the source that uses the binary into a target of "
+                        "its own."
+    )
+  endif()
+  if(NOT Python_EXECUTABLE AND Python3_EXECUTABLE)
+    set(Python_EXECUTABLE "${Python3_EXECUTABLE}")
+  elseif(NOT Python_EXECUTABLE)
     find_package(Python COMPONENTS Interpreter REQUIRED)
   endif()
   add_custom_command(
     TARGET ${target}
     PRE_LINK
     COMMAND "${Python_EXECUTABLE}" -m tvm_ffi.utils.embed_cubin --output-obj $<TARGET_OBJECTS:${target}>
-            --input-obj $<TARGET_OBJECTS:${target}> --cubin "${arg_BIN}" --name ${arg_SYMBOL}
+            --input-obj $<TARGET_OBJECTS:${target}> --keep-input
+            $<TARGET_OBJECTS:${target}>.before_${arg_SYMBOL} --cubin "${arg_BIN}" --name ${arg_SYMBOL}
     COMMENT "Embedding ${arg_BIN}"
     VERBATIM
   )

@@ -21,7 +21,6 @@ from . import core
 from ._impl.tracebacks import (
     TracebackManager,
     _parse_backtrace,  # noqa: F401  # clients use it
-    _with_append_backtrace,  # noqa: F401
 )
 
 TYPE_CHECKING = False
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["TracebackManager", "register_error"]
 
 _traceback_to_backtrace_str = core._traceback_text
+_with_append_backtrace = core._with_append_backtrace
 
 
 def register_error(

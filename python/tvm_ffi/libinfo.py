@@ -118,7 +118,7 @@ def _recorded_files(package: str, names: tuple[str, ...]) -> Iterator[str]:
 
     try:
         distribution = metadata.distribution(package)
-    except metadata.PackageNotFoundError:
+    except (metadata.PackageNotFoundError, ValueError):  # not installed, or "" is no name
         return
     for file in distribution.files or ():
         if file.name in names:
@@ -159,8 +159,11 @@ def _find_library(
             path = os.path.join(directory, name)
             if os.path.isfile(path):  # False also where this user may not look
                 return os.path.realpath(path)
-    wanted, looked = " or ".join(names), "\n  ".join(directories)
-    raise RuntimeError(f"Cannot find library {wanted} in package {package} or in\n  {looked}")
+    wanted, looked = ", ".join(names), "".join(f"\n  {directory}" for directory in directories)
+    raise RuntimeError(
+        f"Cannot find library {wanted}; searched directories:{looked}\n"
+        f"and the files of the installed package {package!r}"
+    )
 
 
 def _find_library_by_basename(

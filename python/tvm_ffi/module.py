@@ -79,9 +79,9 @@ class Module(core.Object):
 
     def __repr__(self) -> str:
         file = self.__dict__.get("__file__")
-        return (
-            core.object_repr(self) if file is None else f"<ffi.Module '{self.kind}' from '{file}'>"
-        )
+        if file is None or not self.__chandle__():
+            return core.object_repr(self)
+        return f"<ffi.Module '{self.kind}' from '{file}'>"
 
     def __dir__(self) -> list[str]:
         file = self.__dict__.get("__file__")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import keyword
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -32,6 +33,39 @@ _CI_INSTALL = {
 }
 
 
+# Names that the compiler, CMake or pip would take for something else.
+_TAKEN = {
+    "C++": """
+        alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t
+        char16_t char32_t class compl concept const const_cast consteval constexpr constinit
+        continue co_await co_return co_yield decltype default delete do double dynamic_cast else
+        enum explicit export extern false float for friend goto if inline int long mutable
+        namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+        register reinterpret_cast requires return short signed sizeof static static_assert
+        static_cast struct switch template this thread_local throw true try typedef typeid
+        typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
+        std tvm ffi refl linux unix i386""",
+    "the C library": """
+        abort abs access acos asin atan atexit atof atoi atol bcopy bind brk bsearch bzero calloc
+        ceil chdir chown close connect copysign cos daemon dirname div dup environ erf errno exit
+        exp fabs fclose feof fflush floor fmax fmin fmod fopen fork free frexp fsync gamma getenv
+        getopt getpid hypot index ioctl isatty kill labs ldexp link listen localtime log longjmp
+        lseek malloc memcpy memmove memset mktime modf nan nice open optarg pause perror pipe pow
+        printf putchar puts qsort raise rand random read realloc recv remainder remove rename
+        rewind rindex rmdir rint round scanf send setenv shutdown signgam sin sleep socket sqrt
+        srand stderr stdin stdout stpcpy strcat strchr strcmp strcpy strdup strlen strstr strtol
+        swab symlink sync system tan tgamma time tmpfile tolower toupper trunc truncate ungetc
+        unlink usleep vfork wait write j0 j1 jn y0 y1 yn""",
+    "CMake": """
+        all all_build build cache_stats clean depend edit_cache experimental nightly continuous
+        help install list_install_components package package_source preinstall rebuild_cache
+        run_tests test tests uninstall zero_check""",
+    "this package and its tools": """
+        tvm_ffi tether_ffi apache_tvm_ffi tether dlpack numpy pytest pip setuptools wheel cmake
+        ninja scikit_build_core""",
+}
+
+
 def module_name(name: str) -> str:
     """Return the name of the Python module of a project.
 
@@ -46,10 +80,14 @@ def module_name(name: str) -> str:
             f"{name!r} cannot be the name of a project: use lower-case letters, digits and single "
             "dashes, and begin with a letter"
         )
-    taken = {"tvm_ffi", "tvm", "ffi", "std", "test", "tests", "build", "install", "all", "clean"}
-    taken |= {"int", "float", "double", "char", "bool", "void", "namespace", "class_", "template"}
-    if keyword.iskeyword(module) or module in taken or module in sys.stdlib_module_names:
-        raise ValueError(f"{name!r} cannot be the name of a project: it already means something")
+    meanings = {where: words.split() for where, words in _TAKEN.items()}
+    meanings["the standard library of Python"] = list(sys.stdlib_module_names)
+    meanings["the language Python"] = [*keyword.kwlist, *keyword.softkwlist]
+    for where, words in meanings.items():
+        if module in words:
+            raise ValueError(
+                f"{name!r} cannot be the name of a project: it already means something in {where}"
+            )
     return module
 
 
@@ -101,7 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
     for path in written:
         print(path)
     print("\nREADME.md says what must be installed. Then:")
-    print(f"cd {directory} && make build && make test && make wheel")
+    print(f"cd {shlex.quote(str(directory))} && make build && make test && make wheel")
     return 0
 
 

@@ -82,7 +82,9 @@ def requires_library(
     paths = tuple(os.fspath(library) for library in libraries)
     for text in (prefix, *paths, "" if module is None else module):
         if not isinstance(text, str) or "\n" in text or "\0" in text:
-            raise ValueError(f"names of libraries and modules are str of one line, got {text!r}")
+            raise ValueError(
+                f"prefix, libraries and module must each be a single-line str, got {text!r}"
+            )
         if any("\ud800" <= letter <= "\udfff" for letter in text):
             raise ValueError(f"a pickle cannot hold {text!r}: it is not valid Unicode")
     if "" in paths or module == "":
@@ -468,7 +470,7 @@ class _Reader:
         self.kept: list[Any] = []  # wrappers that are not the ones C++ would make
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        raise TypeError("cannot pickle part of a pickle that is being read")
+        raise TypeError("cannot pickle an object while it is being unpickled")
 
 
 def _last(*values: Any) -> Any:

@@ -5,7 +5,7 @@
 //
 // With libbacktrace a frame has file, line and inlined callers; where it finds nothing, dladdr
 // still gives the symbol. What an address means is cached until the set of loaded libraries
-// changes.
+// changes; code that is in no library, such as that of a compiler at run time, has no name.
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <link.h>
@@ -16,13 +16,17 @@
 #include <unwind.h>
 
 #include <charconv>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #if TVM_FFI_USE_LIBBACKTRACE
@@ -32,12 +36,6 @@
 namespace tvm {
 namespace ffi {
 namespace {
-
-struct Frame {
-  std::string file;
-  int line = 0;
-  std::string symbol;
-};
 
 bool StartsWithAny(std::string_view text, std::initializer_list<std::string_view> prefixes) {
   for (std::string_view prefix : prefixes) {
@@ -58,21 +56,55 @@ bool IsFrontend(std::string_view symbol) {
   return symbol.find("tether_py::") != std::string_view::npos;
 }
 
+bool IsThrowHelper(std::string_view symbol) {
+  return StartsWithAny(symbol, {"tvm::ffi::tether::"});
+}
+
+std::string_view NameIn(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// By its file: in a wheel the functions of the extension have no names.
+bool IsFrontendFile(std::string_view path) {
+  const std::string_view name = NameIn(path);
+  const std::string_view folder = path.substr(0, path.size() - name.size());
+  return StartsWithAny(name, {"core."}) && !folder.empty() &&
+         NameIn(folder.substr(0, folder.size() - 1)) == "tvm_ffi";
+}
+
+// By its file: the functions with which it calls others have all sorts of names.
+bool IsInterpreterFile(std::string_view path) {
+  return StartsWithAny(NameIn(path), {"python3", "libpython3"});
+}
+
 // The code that throws and calls: of no use to a reader.
-bool IsExcluded(const Frame& frame) {
-  if (StartsWithAny(frame.symbol, {"tvm::ffi::Function", "tvm::ffi::details::",
-                                   "tvm::ffi::detail::", "tvm::ffi::tether::", "TVMFFIBacktrace",
-                                   "TVMFFIErrorSetRaisedFromCStr", "__libc_", "ffi_call_"})) {
+bool IsExcluded(std::string_view file, std::string_view symbol) {
+  if (IsThrowHelper(symbol) ||
+      StartsWithAny(symbol, {"tvm::ffi::Function",
+                             "tvm::ffi::details::", "tvm::ffi::detail::", "TVMFFIBacktrace",
+                             "TVMFFIErrorSetRaisedFromCStr", "__libc_", "ffi_call_"})) {
     return true;
   }
-  for (const char* part :
-       {"include/tvm/ffi/error.h", "include/tvm/ffi/function_detail.h",
-        "include/tvm/ffi/function_details.h", "include/tvm/ffi/function.h", "include/tvm/ffi/any.h",
-        "include/tvm/ffi/reflection/", "include/c++/"}) {
-    if (frame.file.find(part) != std::string::npos) return true;
+  constexpr std::string_view kInclude = "include/";
+  for (size_t at = 0; (at = file.find(kInclude, at)) != std::string_view::npos;) {
+    at += kInclude.size();
+    if (StartsWithAny(file.substr(at),
+                      {"tvm/ffi/error.h", "tvm/ffi/function_detail.h", "tvm/ffi/function_details.h",
+                       "tvm/ffi/function.h", "tvm/ffi/any.h", "tvm/ffi/reflection/", "c++/"})) {
+      return true;
+    }
   }
-  return frame.file.empty() &&
-         (frame.symbol.empty() || StartsWithAny(frame.symbol, {"0x0", "<unknown>"}));
+  return file.empty() && (symbol.empty() || StartsWithAny(symbol, {"0x0", "<unknown>"}));
+}
+
+void AppendLine(std::string_view file, int line, std::string_view symbol, std::string* out) {
+  char digits[16];
+  const char* end = std::to_chars(digits, digits + sizeof(digits), line).ptr;
+  out->append("  File \"")
+      .append(file.empty() ? "<unknown>" : file)
+      .append("\", line ")
+      .append(digits, static_cast<size_t>(end - digits))
+      .append(", in ")
+      .append(symbol.empty() ? "<unknown>" : symbol)
+      .append("\n");
 }
 
 std::string Demangle(const char* symbol) {
@@ -99,18 +131,70 @@ struct LoadedLibraries {
         &now);
     return now;
   }
-  bool operator!=(const LoadedLibraries& other) const {
-    return adds != other.adds || subs != other.subs;
+  bool IsAfter(const LoadedLibraries& other) const {
+    return adds > other.adds || subs > other.subs;
   }
 };
 
-// What an address means: several frames when calls were inlined there. A boundary is one as a
-// whole, whatever was inlined into it.
+// What the program or library is that an address is in. dladdr would wait for the lock of the
+// loader, which a thread may hold that waits for this one.
+struct FileKind {
+  bool is_frontend = false;
+  bool is_interpreter = false;
+
+  static FileKind Of(uintptr_t address) {
+    std::pair<uintptr_t, FileKind> search(address, FileKind());
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, size_t, void* data) {
+          auto& [wanted, found] = *static_cast<std::pair<uintptr_t, FileKind>*>(data);
+          if (!Contains(*info, wanted)) return 0;
+          // The program has no name in the list.
+          const std::string_view path = info->dlpi_name != nullptr ? info->dlpi_name : "";
+          found.is_frontend = IsFrontendFile(path);
+          found.is_interpreter = path.empty() ? IsProgramInterpreter() : IsInterpreterFile(path);
+          return 1;
+        },
+        &search);
+    return search.second;
+  }
+
+ private:
+  static bool Contains(const dl_phdr_info& info, uintptr_t address) {
+    for (size_t i = 0; i < info.dlpi_phnum; ++i) {
+      const auto& part = info.dlpi_phdr[i];
+      if (part.p_type == PT_LOAD && address - (info.dlpi_addr + part.p_vaddr) < part.p_memsz) {
+        return true;
+      }
+    }
+    return false;
+  }
+  static bool IsProgramInterpreter() {
+    char path[PATH_MAX];
+    const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
+    return size > 0 && IsInterpreterFile(std::string_view(path, static_cast<size_t>(size)));
+  }
+};
+
+// What an address means, as text. A boundary is one as a whole, whatever was inlined into it.
 struct Place {
-  std::vector<Frame> frames;
+  struct Line {
+    std::string text;  // empty if it is not shown
+    bool is_throw_helper;
+  };
+  std::vector<Line> lines;  // several when calls were inlined there
   bool is_boundary = false;
   bool is_frontend = false;
 
+  void Add(std::string_view file, int line, std::string_view symbol) {
+    Line shown{"", IsThrowHelper(symbol)};
+    if (!IsExcluded(file, symbol)) AppendLine(file, line, symbol, &shown.text);
+    lines.push_back(std::move(shown));
+    Classify(symbol);
+  }
+  void Classify(FileKind file) {
+    is_boundary = is_boundary || file.is_interpreter;
+    is_frontend = is_frontend || file.is_frontend;
+  }
   void Classify(std::string_view symbol) {
     is_boundary = is_boundary || IsBoundary(symbol);
     is_frontend = is_frontend || IsFrontend(symbol);
@@ -127,85 +211,100 @@ class Symbolizer {
     return symbolizer;
   }
 
-  // Calls visit(place) for each address from the given one on, until it returns false. Returns
-  // whether it reached the end.
-  template <typename Visitor>
-  bool Visit(const std::vector<uintptr_t>& addresses, size_t begin, const Visitor& visit) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    LoadedLibraries now = LoadedLibraries::Now();
-    if (now != loaded_) {
-      loaded_ = now;
-      places_.clear();
-      RenewState();
+  // The address is in a function that this thread is in. Its library stays loaded meanwhile, so
+  // what is found is right for every set of libraries from `loaded` until now.
+  std::shared_ptr<const Place> Find(uintptr_t address, const LoadedLibraries& loaded) {
+    std::vector<Frame> frames;
+    std::string symbol;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      Renew(loaded);
+      auto it = places_.find(address);
+      if (it != places_.end()) return it->second;
+      Resolve(address, &frames, &symbol);
     }
-    for (size_t i = begin; i < addresses.size(); ++i) {
-      if (!visit(Lookup(addresses[i]))) return false;
-    }
-    return true;
-  }
-
- private:
-  const Place& Lookup(uintptr_t address) {
-    auto [it, is_new] = places_.try_emplace(address);
-    Place& place = it->second;
-    if (!is_new) return place;
-    Resolve(address, &place.frames);
-    for (const Frame& frame : place.frames) place.Classify(frame.symbol);
+    // Without the lock: dladdr waits for that of the loader. Another thread may hold it and wait
+    // for ours, where an initialiser of the library that it loads throws.
+    if (symbol.empty()) symbol = DynamicSymbol(address);
+    if (frames.empty()) frames.emplace_back();
+    if (frames.back().symbol.empty()) frames.back().symbol = symbol;
+    auto place = std::make_shared<Place>();
+    for (const Frame& frame : frames) place->Add(frame.file, frame.line, frame.symbol);
     // Line tables name a local function without its namespace; the symbol table does not.
-    place.Classify(Symbol(address));
+    place->Classify(symbol);
+    place->Classify(FileKind::Of(address));
+    if (!symbol.empty() && IsExcluded("", symbol)) place->lines.back().text.clear();
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (places_.size() >= kMaxPlaces) places_.clear();
+    places_.emplace(address, place);
     return place;
   }
 
+ private:
+  struct Frame {
+    std::string file;
+    int line = 0;
+    std::string symbol;
+  };
+  static constexpr size_t kMaxPlaces = 1 << 14;
+
+  void Renew(const LoadedLibraries& loaded) {
+    if (!loaded.IsAfter(loaded_)) return;  // another thread may know of a later one
+    loaded_ = loaded;
+    places_.clear();
+  }
+
 #if TVM_FFI_USE_LIBBACKTRACE
-  // A state knows the libraries that were there when it was first used and cannot be freed, so it
-  // is renewed a bounded number of times; later libraries then show symbols without lines.
-  void RenewState() {
-    constexpr size_t kMaxStates = 32;
-    if (states_.size() >= kMaxStates) return;
-    if (auto* state = backtrace_create_state(nullptr, /*threaded=*/1, IgnoreError, nullptr)) {
-      states_.push_back(state);
-    }
+  // Either may be left empty.
+  void Resolve(uintptr_t address, std::vector<Frame>* frames, std::string* symbol) {
+    // Where a library was that is unloaded there may be another.
+    if (loaded_.subs != loaded_of_state_.subs) state_ = nullptr;
+    do {
+      if (state_ != nullptr) Ask(address, frames, symbol);
+    } while (frames->empty() && symbol->empty() && RenewState());
   }
 
-  void Resolve(uintptr_t address, std::vector<Frame>* frames) {
-    if (!states_.empty()) {
-      backtrace_pcinfo(
-          states_.back(), address,
-          [](void* data, uintptr_t, const char* file, int line, const char* function) {
-            if (file == nullptr && function == nullptr) return 0;
-            static_cast<std::vector<Frame>*>(data)->push_back(
-                {file != nullptr ? file : "", line, function != nullptr ? Demangle(function) : ""});
-            return 0;
-          },
-          IgnoreError, frames);
-    }
-    if (frames->empty()) frames->emplace_back();
-    Frame& outermost = frames->back();
-    if (outermost.symbol.empty()) outermost.symbol = Symbol(address);
+  void Ask(uintptr_t address, std::vector<Frame>* frames, std::string* symbol) {
+    backtrace_pcinfo(
+        state_, address,
+        [](void* data, uintptr_t, const char* file, int line, const char* function) {
+          if (file == nullptr && function == nullptr) return 0;
+          static_cast<std::vector<Frame>*>(data)->push_back(
+              {file != nullptr ? file : "", line, function != nullptr ? Demangle(function) : ""});
+          return 0;
+        },
+        IgnoreError, frames);
+    backtrace_syminfo(
+        state_, address,
+        [](void* data, uintptr_t, const char* name, uintptr_t, uintptr_t) {
+          if (name != nullptr) *static_cast<std::string*>(data) = Demangle(name);
+        },
+        IgnoreError, symbol);
   }
 
-  std::string Symbol(uintptr_t address) const {
-    std::string name;
-    if (!states_.empty()) {
-      backtrace_syminfo(
-          states_.back(), address,
-          [](void* data, uintptr_t, const char* symbol, uintptr_t, uintptr_t) {
-            if (symbol != nullptr) *static_cast<std::string*>(data) = Demangle(symbol);
-          },
-          IgnoreError, &name);
-    }
-    return name.empty() ? DynamicSymbol(address) : name;
+  // A state knows the libraries that were there when it was first used, is large and cannot be
+  // freed. So it is renewed where it does not know an address, and a bounded number of times; later
+  // libraries then show symbols without lines. False if there is no newer one.
+  bool RenewState() {
+    constexpr int kMaxStates = 32;
+    bool is_new = state_ != nullptr && !loaded_.IsAfter(loaded_of_state_);
+    if (is_new || num_states_ >= kMaxStates) return false;
+    auto* state = backtrace_create_state(nullptr, /*threaded=*/1, IgnoreError, nullptr);
+    if (state == nullptr) return false;
+    state_ = state;
+    loaded_of_state_ = loaded_;
+    ++num_states_;
+    return true;
   }
 
   static void IgnoreError(void*, const char*, int) {}
 
-  std::vector<backtrace_state*> states_;
+  // By the lock, as all the rest.
+  backtrace_state* state_ = nullptr;
+  int num_states_ = 0;
+  LoadedLibraries loaded_of_state_;
 #else
-  void RenewState() {}
-  void Resolve(uintptr_t address, std::vector<Frame>* frames) {
-    frames->push_back({"", 0, DynamicSymbol(address)});
-  }
-  static std::string Symbol(uintptr_t address) { return DynamicSymbol(address); }
+  void Resolve(uintptr_t, std::vector<Frame>*, std::string*) {}
 #endif
 
   static std::string DynamicSymbol(uintptr_t address) {
@@ -217,31 +316,8 @@ class Symbolizer {
 
   std::mutex mutex_;
   LoadedLibraries loaded_;
-  std::unordered_map<uintptr_t, Place> places_;
+  std::unordered_map<uintptr_t, std::shared_ptr<const Place>> places_;
 };
-
-// Addresses inside the innermost `limit` calls on this thread's stack, innermost first. Frames
-// inside the one that returns to `caller` are left out, unless it is null.
-std::vector<uintptr_t> WalkStack(void* caller, size_t limit) {
-  struct Walk {
-    std::vector<uintptr_t> addresses;
-    uintptr_t caller;
-    size_t limit;
-  } walk{{}, reinterpret_cast<uintptr_t>(caller), limit};
-  _Unwind_Backtrace(
-      [](_Unwind_Context* context, void* data) {
-        auto* out = static_cast<Walk*>(data);
-        int before_instruction = 0;
-        uintptr_t ip = _Unwind_GetIPInfo(context, &before_instruction);
-        if (ip == 0) return _URC_END_OF_STACK;
-        if (ip == out->caller) out->addresses.clear();
-        // A return address belongs to the instruction after the call.
-        out->addresses.push_back(before_instruction ? ip : ip - 1);
-        return out->addresses.size() < out->limit ? _URC_NO_REASON : _URC_END_OF_STACK;
-      },
-      &walk);
-  return std::move(walk.addresses);
-}
 
 int LineLimit() {
   constexpr int kDefault = 512;
@@ -253,63 +329,77 @@ int LineLimit() {
   return result.ec == std::errc() && result.ptr == end && limit >= 0 ? limit : kDefault;
 }
 
-// Collects lines up to the limit.
-class Text {
+// Writes the stack of this thread, from the inside out. It looks at one frame at a time: most walks
+// end at a boundary nearby, and the depth of the stack beyond it must not cost anything.
+class StackWriter {
  public:
-  bool Full() const { return lines_ >= limit_; }
-  void Add(const Frame& frame) {
-    if (Full()) return;
-    out_.append("  File \"")
-        .append(frame.file.empty() ? "<unknown>" : frame.file)
-        .append("\", line ")
-        .append(std::to_string(frame.line))
-        .append(", in ")
-        .append(frame.symbol.empty() ? "<unknown>" : frame.symbol)
-        .append("\n");
-    ++lines_;
+  StackWriter(std::string* out, bool cross_boundary) : out_(out), crosses_(cross_boundary) {}
+
+  // The throw site as its source names it; the frame of the stack it corresponds to is left out.
+  void AddSite(std::string_view file, int line, std::string_view function) {
+    skips_site_ = !IsExcluded(file, function);
+    if (skips_site_ && lines_left_ > 0) {
+      AppendLine(file, line, function, out_);
+      --lines_left_;
+    }
   }
-  std::string Take() { return std::move(out_); }
+
+  // Frames inside the one that returns to `caller` are left out, unless it is null. In line, so
+  // that there are few of them.
+  TVM_FFI_INLINE void Walk(void* caller) {
+    caller_ = reinterpret_cast<uintptr_t>(caller);
+    _Unwind_Backtrace(
+        [](_Unwind_Context* context, void* self) {
+          return static_cast<StackWriter*>(self)->Visit(context) ? _URC_NO_REASON
+                                                                 : _URC_END_OF_STACK;
+        },
+        this);
+    if (is_out_of_memory_) throw std::bad_alloc();
+  }
 
  private:
-  std::string out_;
-  int lines_ = 0;
-  int limit_ = LineLimit();
-};
+  // False at the end of the walk. No exception passes through the unwinder.
+  bool Visit(_Unwind_Context* context) {
+    int before_instruction = 0;
+    uintptr_t ip = _Unwind_GetIPInfo(context, &before_instruction);
+    if (ip == 0 || frames_left_-- == 0) return false;
+    if (caller_ != 0 && ip != caller_) return true;
+    caller_ = 0;
+    try {
+      // A return address belongs to the instruction after the call.
+      return Add(*Symbolizer::Global()->Find(before_instruction ? ip : ip - 1, loaded_));
+    } catch (const std::exception&) {
+      is_out_of_memory_ = true;
+      return false;
+    }
+  }
 
-bool IsThrowHelper(const Frame& frame) {
-  return StartsWithAny(frame.symbol, {"tvm::ffi::tether::"});
-}
-
-// `first` is the throw site as its source names it; the walked frame it corresponds to is left out.
-std::string Collect(const Frame* first, void* caller, bool cross_boundary) {
-  Text text;
-  bool skip_site = first != nullptr && !IsExcluded(*first);
-  if (skip_site) text.Add(*first);
-  bool is_leaving_frontend = true;
-  auto add = [&](const Place& place) {
-    if (is_leaving_frontend && place.is_frontend) return true;
-    is_leaving_frontend = false;
-    if (text.Full()) return false;
-    if (!cross_boundary && (place.is_boundary || place.is_frontend)) return false;
-    for (const Frame& frame : place.frames) {
-      if (skip_site && !IsThrowHelper(frame)) {
-        skip_site = false;
-      } else if (!IsExcluded(frame)) {
-        text.Add(frame);
+  bool Add(const Place& place) {
+    if (leaves_frontend_ && place.is_frontend) return true;
+    leaves_frontend_ = false;
+    if (lines_left_ <= 0) return false;
+    if (!crosses_ && (place.is_boundary || place.is_frontend)) return false;
+    for (const Place::Line& line : place.lines) {
+      if (skips_site_ && !line.is_throw_helper) {
+        skips_site_ = false;
+      } else if (!line.text.empty() && lines_left_ > 0) {
+        out_->append(line.text);
+        --lines_left_;
       }
     }
     return true;
-  };
-  // Most walks end at a boundary nearby; the depth of the stack beyond it must not cost anything.
-  constexpr size_t kMaxFrames = 4096;
-  size_t done = 0;
-  for (size_t limit = 64; limit <= kMaxFrames; limit *= 8) {
-    std::vector<uintptr_t> addresses = WalkStack(caller, limit);
-    if (!Symbolizer::Global()->Visit(addresses, done, add) || addresses.size() < limit) break;
-    done = addresses.size();
   }
-  return text.Take();
-}
+
+  std::string* out_;
+  bool crosses_;
+  bool skips_site_ = false;
+  bool leaves_frontend_ = true;
+  bool is_out_of_memory_ = false;
+  uintptr_t caller_ = 0;
+  int lines_left_ = LineLimit();
+  int frames_left_ = 4096;
+  LoadedLibraries loaded_ = LoadedLibraries::Now();
+};
 
 #if TVM_FFI_BACKTRACE_ON_SEGFAULT
 void OnSegfault(int signal) {
@@ -317,7 +407,8 @@ void OnSegfault(int signal) {
   struct sigaction fallback {};
   fallback.sa_handler = SIG_DFL;
   sigaction(signal, &fallback, nullptr);
-  std::string text = "!!!!!!! Segfault encountered !!!!!!!\n" + Collect(nullptr, nullptr, true);
+  std::string text = "!!!!!!! Segfault encountered !!!!!!!\n";
+  StackWriter(&text, /*cross_boundary=*/true).Walk(nullptr);
   ssize_t written = write(STDERR_FILENO, text.data(), text.size());
   (void)written;
   raise(signal);
@@ -354,11 +445,11 @@ const TVMFFIByteArray* TVMFFIBacktrace(const char* filename, int lineno, const c
                                        int cross_ffi_boundary) {
   static thread_local TVMFFIByteArray bytes;
   std::string& text = TextOfThread();
+  text.clear();
   try {
-    Frame site{filename != nullptr ? filename : "", lineno, func != nullptr ? func : ""};
-    bool has_site = filename != nullptr && func != nullptr;
-    text =
-        Collect(has_site ? &site : nullptr, __builtin_return_address(0), cross_ffi_boundary != 0);
+    StackWriter writer(&text, cross_ffi_boundary != 0);
+    if (filename != nullptr && func != nullptr) writer.AddSite(filename, lineno, func);
+    writer.Walk(__builtin_return_address(0));
   } catch (const std::exception&) {
     text.clear();  // out of memory in the error path: an error without a backtrace
   }

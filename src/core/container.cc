@@ -11,7 +11,6 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>
 
-#include <algorithm>
 #include <cstring>
 #include <unordered_set>
 #include <utility>

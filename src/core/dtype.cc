@@ -6,6 +6,7 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/string.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -171,7 +172,16 @@ std::string ToText(DLDataType dtype) {
   if (code == kDLOpaqueHandle) return dtype.bits == 0 && dtype.lanes == 0 ? "" : "handle";
   std::string text = details::DLDataTypeCodeAsCStr(static_cast<DLDataTypeCode>(code));
   if (code >= static_cast<int>(kDLExtCustomBegin)) {
-    auto name = Function::GetGlobalRequired("dtype.get_custom_type_name")(code).cast<String>();
+    std::optional<Function> name_of = Function::GetGlobal("dtype.get_custom_type_name");
+    if (!name_of.has_value()) {
+      TVM_FFI_THROW(ValueError) << "The dtype with type_code=" << code << " and " << int{dtype.bits}
+                                << " bits has no name: codes from "
+                                << static_cast<int>(kDLExtCustomBegin)
+                                << " on are custom types, and the global function "
+                                   "`dtype.get_custom_type_name`, which names them, is not "
+                                   "registered";
+    }
+    auto name = (*name_of)(code).cast<String>();
     text += "[" + std::string(name) + "]";
   } else if (code < kDLFloat8_e3m4 && !(code == kDLBool && dtype.bits == 8)) {
     text += std::to_string(static_cast<int>(dtype.bits));

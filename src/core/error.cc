@@ -5,7 +5,6 @@
 #include <tvm/ffi/string.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <new>
 #include <string>
 #include <utility>

@@ -8,7 +8,6 @@
 #include <tvm/ffi/reflection/registry.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <new>
 
 #include "block_cache.h"

@@ -117,6 +117,20 @@ class TypeTable {
     return added->type_index;
   }
 
+  // For a type that Python defines: throws where GetOrAllocIndex would end the process.
+  int32_t AllocForPython(std::string_view key, int32_t depth, int32_t parent_index) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const TypeEntry* parent = GetEntry(parent_index);
+      bool has_room = parent->can_overflow || parent->allocated < parent->slots;
+      if (!has_room && index_of_key_.find(key) == index_of_key_.end()) {
+        TVM_FFI_THROW(TypeError) << "type `" << parent->key << "` cannot have a subtype `" << key
+                                 << "`";
+      }
+    }
+    return GetOrAllocIndex(key, -1, depth, 0, true, parent_index);
+  }
+
   int32_t IndexOfKey(std::string_view key) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto known = index_of_key_.find(key);
@@ -451,6 +465,10 @@ TVM_FFI_STATIC_INIT_BLOCK() {
     std::vector<String> keys = TypeTable::Global()->Keys();
     return Array<String>(keys.begin(), keys.end());
   });
+  refl::GlobalDef().def(
+      "ffi.tether.AllocTypeIndex", [](const String& key, int32_t depth, int32_t parent) {
+        return TypeTable::Global()->AllocForPython({key.data(), key.size()}, depth, parent);
+      });
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
       default:
         for (size_t i = 0; i < count; ++i) {
           if (parts[i].field == nullptr) continue;
-          reflection::FieldSetter(parts[i].field)(ObjectOf(record.copy), parts[i].value);
+          SetField(parts[i].field, ObjectOf(record.copy), parts[i].value);
         }
     }
     record.is_in_cycle = frame.data.lowest <= record.depth;
@@ -177,6 +177,15 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
   };
 
   static bool IsReflected(const Any& value) { return value.type_index() >= kTVMFFIDynObjectBegin; }
+
+  static void SetField(const TVMFFIFieldInfo* field, const Object* copy, const Any& value) {
+    try {
+      reflection::FieldSetter set(field);
+      set(copy, value);
+    } catch (const Error& error) {
+      RethrowWithField(ToView(field->name), copy->type_index(), error);
+    }
+  }
 
   // The node on top of the stack leads to one at `depth`, which is not finished either.
   void ReachesBack(size_t depth) {
@@ -317,8 +326,7 @@ class CopyWalk : public GraphWalk<CopyWalk, CopyFrame> {
     reflection::ForEachFieldInfo(TVMFFIGetTypeInfo(copy->type_index()),
                                  [&](const TVMFFIFieldInfo* field) {
                                    Any value = reflection::FieldGetter(field)(copy);
-                                   reflection::FieldSetter set(field);
-                                   if (Repair(&value)) set(copy, value);
+                                   if (Repair(&value)) SetField(field, copy, value);
                                  });
   }
 

@@ -188,7 +188,7 @@ class ChunkReader {
     std::string_view key = in_.Text();
     Load("class", key, in_.Text());
     TypePlan plan;
-    plan.info = TVMFFIGetTypeInfo(TypeKeyToIndex(key));
+    plan.info = TVMFFIGetTypeInfo(IndexOfNamedType(key));
     int32_t type_index = plan.info->type_index;
     plan.is_enum = details::IsObjectInstance<EnumObj>(type_index);
     std::vector<TypePlan::Field> known;
@@ -537,7 +537,7 @@ class ChunkReader {
       SetMissing(type, object);
     } catch (const Error& error) {
       if (current == nullptr) throw;
-      RethrowWithField(type, *current, error);
+      RethrowWithField(ToView(current->info.name), type.info->type_index, error);
     }
   }
 
@@ -570,18 +570,11 @@ class ChunkReader {
       try {
         reflection::FieldSetter (&type.fields[i].info)(ObjectOf(made), values[i]);
       } catch (const Error& error) {
-        RethrowWithField(type, type.fields[i], error);
+        RethrowWithField(ToView(type.fields[i].info.name), type.info->type_index, error);
       }
     }
     SetMissing(type, ObjectOf(made));
     return made;
-  }
-
-  [[noreturn]] static void RethrowWithField(const TypePlan& type, const TypePlan::Field& field,
-                                            const Error& error) {
-    std::string message = "Field `" + std::string(ToView(field.info.name)) + "` of type `" +
-                          std::string(ToView(type.info->type_key)) + "`: " + error.message();
-    throw Error(error.kind(), std::move(message), error.backtrace());
   }
 
   // ---- cycles

@@ -40,6 +40,46 @@ bool Is(CharClass char_class, char c) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
+const char* SkipDigits(const char* at, const char* last) {
+  while (at != last && IsDigit(*at)) ++at;
+  return at;
+}
+
+// Whether all of it is a number as JSON has them; from_chars takes more.
+bool IsNumber(const char* at, const char* last) {
+  if (at != last && *at == '-') ++at;
+  const char* digits = at;
+  at = SkipDigits(at, last);
+  if (at == digits || (*digits == '0' && at != digits + 1)) return false;
+  if (at != last && *at == '.') {
+    digits = ++at;
+    at = SkipDigits(at, last);
+    if (at == digits) return false;
+  }
+  if (at != last && (*at == 'e' || *at == 'E')) {
+    ++at;
+    if (at != last && (*at == '+' || *at == '-')) ++at;
+    digits = at;
+    at = SkipDigits(at, last);
+    if (at == digits) return false;
+  }
+  return at == last;
+}
+
+// Of a number that no double holds: whether it is too close to zero, rather than too large.
+bool IsTiny(const char* at, const char* last) {
+  if (*at == '-') ++at;
+  const char* point = SkipDigits(at, last);
+  const char* end = point != last && *point == '.' ? SkipDigits(point + 1, last) : point;
+  const char* leading = std::find_if(at, end, [](char c) { return IsDigit(c) && c != '0'; });
+  if (end == last) return leading > point;
+  const char* exponent = end + 1;
+  if (*exponent == '+') ++exponent;
+  int64_t power = 0;
+  if (std::from_chars(exponent, last, power).ec != std::errc()) return *exponent == '-';
+  return power < leading - point;
+}
+
 constexpr int8_t kNoDigit = -1;
 constexpr std::array<int8_t, 256> kHexDigit = [] {
   std::array<int8_t, 256> table{};
@@ -327,18 +367,21 @@ class JSONReader {
     for (; Is(kNumber, *last); ++last) {
       is_integer &= *last != '.' && *last != 'e' && *last != 'E';
     }
-    // A plus sign is tolerated in front of a number, but not of another sign.
     const char* first = at_;
-    if (*first == '+' && (IsDigit(first[1]) || first[1] == '.')) ++first;
-    if (first == last) return false;
+    if (!IsNumber(first, last)) return false;
     if (is_integer) {
       int64_t integer;
       auto [stop, error] = std::from_chars(first, last, integer);
-      if (error == std::errc() && stop == last) return FinishNumber(last, Any(integer));
+      if (error == std::errc()) return FinishNumber(last, Any(integer));
     }
     double real;
     auto [stop, error] = std::from_chars(first, last, real);
-    return error == std::errc() && stop == last && FinishNumber(last, Any(real));
+    if (error == std::errc::result_out_of_range && IsTiny(first, last)) {
+      real = *first == '-' ? -0.0 : 0.0;
+    } else if (error != std::errc()) {
+      return false;
+    }
+    return FinishNumber(last, Any(real));
   }
 
   bool FinishNumber(const char* last, Any value) {

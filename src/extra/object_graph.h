@@ -33,6 +33,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -73,6 +75,28 @@ inline const Object* ObjectOf(const Any& value) {
 
 inline std::string_view TypeKeyOf(int32_t type_index) {
   return ToView(TVMFFIGetTypeInfo(type_index)->type_key);
+}
+
+/*! \brief The index of a type that data names; data may know types that this process does not. */
+inline int32_t IndexOfNamedType(std::string_view key) {
+  TVMFFIByteArray bytes{key.data(), key.size()};
+  constexpr int32_t kQueryOnly = -2;
+  int32_t index = TVMFFITypeGetOrAllocIndex(&bytes, -1, 0, 0, 0, kQueryOnly);
+  if (index < 0) {
+    TVM_FFI_THROW(InternalError) << "Cannot find type `" << key << "`: nothing in this process "
+                                 << "has registered it; load the module or library that does";
+  }
+  return index;
+}
+
+/*! \brief A setter knows what was wrong with the value; say which field of which type it was for.
+ */
+[[noreturn]] inline void RethrowWithField(std::string_view field, int32_t type_index,
+                                          const Error& error) {
+  if (error.kind() == EnvErrorAlreadySet().kind()) throw error;
+  std::string message = "Field `" + std::string(field) + "` of type `" +
+                        std::string(TypeKeyOf(type_index)) + "`: " + error.message();
+  throw Error(error.kind(), std::move(message), error.backtrace(), error, std::nullopt);
 }
 
 /*! \brief Part of an object: an element, a key, a value, or a field (then `field` is set). */

@@ -415,7 +415,7 @@ class JsonGraphReader {
   }
 
   static int32_t TypeIndexOf(const String& type_key) {
-    return TypeKeyToIndex(std::string_view(type_key.data(), type_key.size()));
+    return IndexOfNamedType(std::string_view(type_key.data(), type_key.size()));
   }
 
   static Any Part(int64_t index, const json::Object& node, const char* key) {
@@ -608,9 +608,8 @@ class JsonGraphReader {
     try {
       body();
     } catch (const Error& error) {
-      std::string message = "Field `" + std::string(field.name) + "` of type `" +
-                            std::string(ToView(plan.info->type_key)) + "`: " + error.message();
-      throw Error(error.kind(), std::move(message), error.backtrace());
+      std::string_view name(field.name.data(), field.name.size());
+      RethrowWithField(name, plan.info->type_index, error);
     }
   }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module tvm_ffi.core.
+//
+// Shared state: main_thread: an atomic, set at import and in the child of a fork.
 #include <pthread.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
@@ -68,7 +70,8 @@ int CheckSignals() {
   if (PyThread_get_thread_ident() != main_thread.load(std::memory_order_relaxed)) return 0;
   UnwindStop stop;
   GILGuard gil;
-  return gil ? PyErr_CheckSignals() : 0;
+  // Handlers are Python code. They wait while an exception is on its way.
+  return gil && !PyErr_Occurred() ? PyErr_CheckSignals() : 0;
 }
 
 // The library needs no other entry: this one acquires the GIL itself.
@@ -125,17 +128,18 @@ int ExecUnguarded(PyObject* module) {
   TVMFFITestingDummyTarget();
   // A type comes after its base.
   constexpr int (*kInits[])(PyObject*) = {
-      InitWrapperTypes, InitAttributeCache,  InitPythonHooks,
-      AddABIConstants,  InitRValueRefType,   InitOpaqueObject,
-      InitFunctionType, InitErrors,          InitDataType,
-      InitDType,        InitDevice,          InitStreams,
-      InitShape,        InitTensor,          InitExchange,
-      InitTestTensor,   InitContainerTypes,  InitFieldTypes,
-      InitReflection,   InitPyClass,         InitTypeConverter,
-      InitCAny,         InitKinds,           InitTying,
-      InitCallbacks,    InitGlobalFunctions, InitMetadata,
-      InitConstructors, InitInitializers,    InitMethods,
-      InitText,         InitInspect,         InitTravel,
+      InitSmallInts,     InitWrapperTypes, InitAttributeCache,
+      InitPythonHooks,   AddABIConstants,  InitRValueRefType,
+      InitOpaqueObject,  InitFunctionType, InitErrors,
+      InitDataType,      InitDType,        InitDevice,
+      InitStreams,       InitShape,        InitTensor,
+      InitExchange,      InitTestTensor,   InitContainerTypes,
+      InitFieldTypes,    InitReflection,   InitPyClass,
+      InitTypeConverter, InitCAny,         InitKinds,
+      InitTying,         InitCallbacks,    InitGlobalFunctions,
+      InitMetadata,      InitConstructors, InitInitializers,
+      InitMethods,       InitText,         InitInspect,
+      InitTravel,        InitMainModule,
   };
   if (InitThreadExit() < 0 || RegisterInterpreter() < 0) return -1;
   for (auto* init : kInits) {

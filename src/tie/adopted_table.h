@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tie slots for objects that have no prefix of this frontend: those of old binaries, of static
-// initialisers, of other allocators. Not one byte outside the object's own header is touched.
+// initialisers, of other allocators. Nothing before the object is read.
 //
 // An adopted object carries the number of its slot in the padding word of its header
 // (kAdoptedMark | n), and its deleter is replaced by the table's:
 //
 //   TieSlot* s = table->adopt(h, &my_frontend);   // first time; needs a strong reference to h
-//   AdoptedSlot* a = FindAdopted(*table, h);      // later: two loads, no lock, no hash
+//   AdoptedSlot* a = FindAdopted(*table, h, padding);  // later: two loads, no lock, no hash
 //
-// A number counts only if slot[n].object == h, so a copied header or garbage in the padding word is
-// never taken for a slot. Slots never move, because a tie word contains its lock.
+// `padding` is that word of h. A number counts only if slot[n].object == h, so a copied header or
+// garbage in the padding word is never taken for a slot. Slots never move, because a tie word
+// contains its lock.
 //
 // Adoption is one critical section, not a compare-and-swap on the padding word that the loser rolls
 // back: garbage there may happen to be the number of the slot that is being filled, and a third
@@ -22,7 +23,8 @@
 //
 // One table per process lives in libtvm_ffi. Frontends reach it without a new exported symbol:
 // the global function "ffi.tether.AdoptedTable" returns a const AdoptedTable* as an opaque pointer.
-// Its layout is versioned; a frontend that finds another version does not adopt.
+// Its layout is versioned; a frontend that finds another version must not use it. Ours raises
+// ImportError.
 #ifndef TETHER_TIE_ADOPTED_TABLE_H_
 #define TETHER_TIE_ADOPTED_TABLE_H_
 

@@ -2,7 +2,7 @@
 // Wrappers whose object died on a thread that may not touch Python, waiting for a thread that may.
 //
 //   C++ thread:     list.Push(w)         // lock-free, no allocation: the link is w's handle field
-//   Python thread:  list.Drain()         // at every entry into the engine; one load when empty
+//   Python thread:  list.Drain()         // in Fetch, Promote and tp_dealloc; one load when empty
 //   pending call:   list.DrainRequested()
 //   atexit:         list.Close()         // from now on C++ threads leave wrappers alone
 //   forked child:   list.AfterForkInChild()
@@ -15,8 +15,8 @@
 // thread may follow a dormant handle only between EnterReader() == true and LeaveReader(). Close()
 // closes the second gate, waits for those inside, and only then closes the first: while a thread
 // reads through a handle, C++ threads still empty it before they free the object. Python waits for
-// C++, never the reverse; nothing blocks between the two. With the GIL, Close() and readers exclude
-// each other anyway.
+// C++, never the reverse; nothing blocks between the two. In a GIL build Close() and readers
+// exclude each other anyway.
 #ifndef TETHER_TIE_RECLAIM_LIST_H_
 #define TETHER_TIE_RECLAIM_LIST_H_
 
@@ -91,6 +91,8 @@ class ReclaimList {
     while (At::Load(inside_, std::memory_order_acquire) != 0) R::Relax();
     DrainAll();
   }
+
+  bool IsClosed() { return At::Load(closing_, std::memory_order_relaxed); }
 
   // Threads inside the gate and pending calls do not exist in the child.
   void AfterForkInChild() {

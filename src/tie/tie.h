@@ -11,20 +11,24 @@
 //   Active -> Inactive     Drop          the last Python reference goes, something else holds H
 //   Inactive -> Active     Fetch         H is given to Python again: same W, same state
 //                          Promote       W, reached through a weak reference, is used
-//   Active -> Detached     Take, Rebind  move; a wrapper that dies without Drop
+//   Active -> Detached     Take          move; a wrapper that dies without Drop
 //   Active -> gone         Drop          W's reference to H was the only one
 //   Inactive -> gone       Settle        the last C++ reference goes: H is destroyed, then W
 //
+// Rebind goes from Active(W) to Active(V): H moves to another wrapper. A Fetch that runs out of
+// attempts gives up on W, makes the word Detached and begins again with a new wrapper: on an active
+// W whose dealloc the trashcan puts off, and on an inactive W whose thread a fork took away.
+//
 // Invariants
-//   I1  a wrapper that goes out of scope gives back its strong reference
+//   I1  a wrapper that loses its last Python reference gives back its strong reference
 //   I2  when H's storage is released the word is Detached or Inactive, and W is released with it
 //   I3  a usable handle owns exactly one strong reference to its object
 //   I4  the word points at no more than one wrapper, and only that one is handed out
 //
-// Locks: the lock bit of the word (free-threaded builds only; with the GIL, Lock is a load), then
-// the lock bit of a dormant handle (every build, because C++ threads settle without the GIL). C++
-// threads wait for the second only. No Python code runs under either: no DecRef, no allocation, no
-// drain. Where Python code can run, the word is read again afterwards.
+// Locks: the lock bit of the word (free-threaded builds only; in a GIL build Lock is a load), then
+// the lock bit of a dormant handle (every build, because C++ threads settle without holding the
+// GIL). C++ threads wait for the second only. No Python code runs under either: no DecRef, no
+// allocation, no drain. Where Python code can run, the word is read again afterwards.
 //
 // Drain comes first in Fetch and Promote, and last in the caller's tp_dealloc, but never in Drop:
 // there W shows a temporary reference, and another thread could take it before CPython marks W
@@ -67,9 +71,10 @@ class Tie : private TieSteps<R> {
   // NULL if H is not tied by this frontend. Reads nothing before H unless the mark allows it.
   static TieSlot* FindSlot(TVMFFIObject* h) {
     uint32_t padding = LoadPadding<R>(h);
-    if (padding == kTVMFFIObjectAllocHeaderMark) {
+    if (TVM_FFI_PREDICT_TRUE(padding == kTVMFFIObjectAllocHeaderMark)) {
       TiePrefix* prefix = PrefixOf(h);
-      return prefix->header.delete_space == &DeleteSpace ? &prefix->tie : nullptr;
+      bool is_ours = prefix->header.delete_space == &DeleteSpace;
+      return TVM_FFI_PREDICT_TRUE(is_ours) ? &prefix->tie : nullptr;
     }
     AdoptedSlot* slot = FindAdopted<R>(R::Table(), h, padding);
     return slot != nullptr && slot->frontend == &kFrontend ? &slot->tie : nullptr;
@@ -123,7 +128,7 @@ class Tie : private TieSteps<R> {
         Publish(slot, reinterpret_cast<uintptr_t>(w));
         return w;
       } else if (out_of_patience) {
-        // Its thread does not exist any more (fork). The word releases it.
+        // Its thread does not exist any more (fork). The word gives up its reference here.
         SwapDormant(w, kEmpty);
         Publish(slot, 0);
         R::DecRef(w);
@@ -140,21 +145,22 @@ class Tie : private TieSteps<R> {
     TieSlot* slot = FindSlot(h);
     if (slot == nullptr) return nullptr;
     uintptr_t word = Lock(slot);
-    bool hit = word != 0 && IsActive(word) && R::TryIncRef(WrapperOf(word));
+    Wrapper* w = WrapperOfActive(word);
+    bool hit = word != 0 && IsActive(word) && R::TryIncRef(w);
     Unlock(slot, word);
-    return hit ? WrapperOf(word) : nullptr;
+    return TVM_FFI_PREDICT_TRUE(hit) ? w : nullptr;
   }
 
   // Keeps Python away from H, which something else keeps alive, while no wrapper of it is in use:
   // until StopKeeping, threads that want one wait, spinning. If one is in use, that is returned, as
-  // a new reference, and nothing is kept. Without the GIL only.
+  // a new reference, and nothing is kept. In free-threaded builds only.
   struct Kept {
     TieSlot* slot = nullptr;
     uintptr_t word = 0;
   };
   static Wrapper* FetchLiveOrKeep(TVMFFIObject* h, Kept* kept) {
     TieSlot* slot = FindOrAdopt(h);
-    if (slot == nullptr) return nullptr;  // not tied, or by another frontend
+    if (slot == nullptr) return nullptr;  // tied by another frontend, or out of memory
     for (int attempt = 0;; ++attempt) {
       uintptr_t word = Lock(slot);
       bool active = word != 0 && IsActive(word);
@@ -184,12 +190,13 @@ class Tie : private TieSteps<R> {
   }
 
   // Binds a wrapper with an empty handle to H, whose strong reference it takes over. False if H has
-  // another wrapper (or, with no slot, none of ours): `w` is usable, but is not the one handed out.
+  // another wrapper: `w` is usable, but is not the one handed out. With no slot it is always true:
+  // `w` is usable but not tied.
   static bool Attach(Wrapper* w, TVMFFIObject* h, TieSlot* slot) {
     At::Store(R::HandleOf(w), reinterpret_cast<uintptr_t>(h));
     R::EnableTryIncRef(w);
     if (slot == nullptr) return true;
-    // make() may have run Python code, so with the GIL too the word is read again.
+    // make() may have run Python code, so in a GIL build too the word is read again.
     uintptr_t word = Lock(slot);
     if (word == 0 || Broken(Mutation::kBlindPublish)) {
       Publish(slot, reinterpret_cast<uintptr_t>(w));
@@ -390,7 +397,7 @@ class Tie : private TieSteps<R> {
   using At = Access<R>;
   using Steps = TieSteps<R>;
   using Steps::Broken, Steps::Inactive, Steps::IsActive, Steps::IsResurrectionOver;
-  using Steps::IsSoleOwner, Steps::WrapperOf;
+  using Steps::IsSoleOwner, Steps::WrapperOf, Steps::WrapperOfActive;
   using Steps::Lock, Steps::LockDormant, Steps::Publish, Steps::SwapDormant, Steps::Unlock,
       Steps::UnlockDormant;
 
@@ -408,7 +415,7 @@ class Tie : private TieSteps<R> {
 
   // Inactive(W), word locked, caller owns a strong reference: everything but the publication.
   static void Activate(Wrapper* w, TVMFFIObject* h) {
-    // H lives, so no thread settles, and with the GIL none promotes meanwhile: a store is enough.
+    // H lives, so no thread settles, and in a GIL build none promotes meanwhile: a store is enough.
     if (R::kFreeThreaded) {
       SwapDormant(w, reinterpret_cast<uintptr_t>(h));
     } else {

@@ -24,6 +24,10 @@ struct TieSteps {
   static Wrapper* WrapperOf(uintptr_t word) {
     return reinterpret_cast<Wrapper*>(word & ~kWordTags);
   }
+  // Only for an active word. In a GIL build such a word has no tag bits.
+  static Wrapper* WrapperOfActive(uintptr_t word) {
+    return R::kFreeThreaded ? WrapperOf(word) : reinterpret_cast<Wrapper*>(word);
+  }
   static bool IsResurrectionOver(Wrapper* w) {
     return !R::kFreeThreaded || R::IsResurrectionOver(w);
   }

@@ -587,8 +587,11 @@ TEST(AnyHook, WrongResultIsAnError) {
   RegisterHook(Obj::RuntimeTypeIndex(), "__any_equal__",
                Function::FromTyped([](AnyView, AnyView) { return 1; }));
   Any a = make_object<Obj>(1), b = make_object<Obj>(1);
-  EXPECT_TRUE(Contains(ErrorText([&] { AnyHash()(a); }), "InternalError: "));
-  EXPECT_TRUE(Contains(ErrorText([&] { AnyEqual()(a, b); }), "InternalError: "));
+  const std::string of_key = ", but that of `" + a.GetTypeKey() + "` returned `";
+  EXPECT_EQ(ErrorText([&] { AnyHash()(a); }),
+            "InternalError: __any_hash__ must return int" + of_key + "ffi.String`");
+  EXPECT_EQ(ErrorText([&] { AnyEqual()(a, b); }),
+            "InternalError: __any_equal__ must return bool" + of_key + "int`");
 }
 
 TEST(AnyHash, ColumnsExistBeforeAnyClientAsks) {

@@ -191,7 +191,9 @@ TEST(DType, CustomTypesAskTheRegisteredFunctions) {
   EXPECT_EQ(ErrorText([] { StringToDLDataType("custom[mine]16"); }),
             "ValueError: Function dtype.get_custom_type_code not found");
   EXPECT_EQ(ErrorText([] { DLDataTypeToString(Make(130, 16, 1)); }),
-            "ValueError: Function dtype.get_custom_type_name not found");
+            "ValueError: The dtype with type_code=130 and 16 bits has no name: codes from 129 on "
+            "are custom types, and the global function `dtype.get_custom_type_name`, which names "
+            "them, is not registered");
   Function::SetGlobal("dtype.get_custom_type_code", Function::FromTyped([](const String& name) {
                         if (name != "mine") TVM_FFI_THROW(KeyError) << name;
                         return 130;

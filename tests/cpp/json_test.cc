@@ -65,12 +65,30 @@ TEST(JSON, IntegersBecomeDoublesOnlyWhenTheyMust) {
   EXPECT_EQ(json::Parse("1E+2").as<double>(), 100.0);
 }
 
-TEST(JSON, ToleratesTheSameNumberFormsAsEver) {
-  EXPECT_EQ(json::Parse("01").as<int64_t>(), 1);
-  EXPECT_EQ(json::Parse("+1").as<int64_t>(), 1);
-  EXPECT_EQ(json::Parse(".5").as<double>(), 0.5);
-  EXPECT_EQ(json::Parse("+.5").as<double>(), 0.5);
-  EXPECT_EQ(json::Parse("1.").as<double>(), 1.0);
+TEST(JSON, RefusesNumbersThatJSONDoesNotHave) {
+  for (const char* text :
+       {"01", "-01", "00", "+1", ".5", "-.5", "+.5", "1.", "-1.", "1.e5", "0x1"}) {
+    EXPECT_THROW(json::Parse(text), Error) << text;
+    EXPECT_THROW(json::Parse("[" + std::string(text) + "]"), Error) << text;
+  }
+}
+
+TEST(JSON, NumbersTooCloseToZeroAreZero) {
+  const std::string zeros(400, '0');
+  for (const std::string& text :
+       {std::string("1e-400"), std::string("123.456e-400"), std::string("0.001e-322"),
+        std::string("1E-99999999999999999999999"), "0." + zeros + "1", "0." + zeros + "1e5",
+        "1" + zeros + "e-900"}) {
+    Any parsed = json::Parse(text);
+    EXPECT_EQ(parsed.as<double>(), 0.0) << text;
+    EXPECT_FALSE(std::signbit(parsed.cast<double>())) << text;
+    EXPECT_TRUE(std::signbit(json::Parse("-" + text).cast<double>())) << text;
+  }
+  for (const std::string& text :
+       {std::string("1e400"), std::string("1e99999999999999999999999"), "1" + zeros,
+        "0." + zeros + "1e900", "1" + zeros + "e-1", std::string("0.1e400")}) {
+    EXPECT_THROW(json::Parse(text), Error) << text;
+  }
   EXPECT_EQ(json::Parse("0e500").as<double>(), 0.0);
   EXPECT_EQ(json::Parse("0.0e999999").as<double>(), 0.0);
 }
@@ -144,7 +162,10 @@ TEST(JSON, ErrorsNameThePlace) {
       {"e5", value + "1 column 1 (char 0)"},
       {"1e400", value + "1 column 1 (char 0)"},
       {"-1e400", value + "1 column 1 (char 0)"},
-      {"1e-400", value + "1 column 1 (char 0)"},
+      {"01", value + "1 column 1 (char 0)"},
+      {"+1", value + "1 column 1 (char 0)"},
+      {".5", value + "1 column 1 (char 0)"},
+      {"1.", value + "1 column 1 (char 0)"},
       {"'a'", value + "1 column 1 (char 0)"},
       {"\xef\xbb\xbf"
        "1",

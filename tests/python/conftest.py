@@ -16,7 +16,8 @@ import tvm_ffi
 from support import ROOT, NativeClient, build_native_client, collect, compile_library
 
 
-def pytest_collection_finish() -> None:
+@pytest.fixture(scope="module", autouse=True)
+def small_heap() -> None:
     """Hide what exists so far from the collector: the tests collect thousands of times."""
     gc.collect()
     gc.freeze()

@@ -40,8 +40,23 @@ def test_hooks_of_keys(answer: Any) -> None:
             attempt(lambda made=container, keys=keys: made(keys))
         attempt(lambda keys=keys: next(iter(keys)) in tvm_ffi.Map({i: i for i in range(20)}))
     if not isinstance(answer, (int, float)):
-        with pytest.raises(RuntimeError, match="__any_hash__ must return int"):
+        with pytest.raises(RuntimeError, match="__any_hash__ must return int, but that of `tests"):
             tvm_ffi.Map({by_hash(i): i for i in range(20)})
+
+
+def test_a_wrong_result_of_a_key_hook_is_named() -> None:
+    by_hash = class_with(__any_hash__=lambda self: "a longer text")
+    by_equal = class_with(__any_hash__=lambda self: 1, __any_equal__=lambda self, other: None)
+    for hook, cls, expected, actual in (
+        ("__any_hash__", by_hash, "int", "ffi.String"),
+        ("__any_equal__", by_equal, "bool", "None"),
+    ):
+        key = cls.__tvm_ffi_type_info__.type_key
+        with pytest.raises(RuntimeError) as caught:
+            tvm_ffi.Map({cls(i): i for i in range(20)})
+        assert str(caught.value) == (
+            f"{hook} must return {expected}, but that of `{key}` returned `{actual}`"
+        )
 
 
 @pytest.mark.parametrize("answer", NONSENSE, ids=IDS)

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Any
 
 import pytest
 import tvm_ffi
+from tvm_ffi import testing
 from tvm_ffi.testing import TestIntPair
 
 
@@ -74,6 +76,41 @@ def test_a_method_whose_object_was_moved_away_says_so() -> None:
     tvm_ffi.convert(lambda x: None)(pair._move())
     with pytest.raises(ValueError, match="moved from"):
         method(pair)
+
+
+@pytest.mark.parametrize("args", [(), (1,), ("text", 2)])
+def test_a_method_wakes_its_object_up(args: tuple[Any, ...]) -> None:
+    method = tvm_ffi.core._make_method(TestIntPair, "echo", tvm_ffi.convert(echo), object())
+    pair = TestIntPair(1, 2)
+    method(pair)
+    holder = tvm_ffi.Array([pair])
+    wr = weakref.ref(pair)
+    del pair
+    assert tvm_ffi.tying.state(wr()) == "dormant"
+    got = method(wr(), *args)
+    assert got[0] is holder[0]
+    assert list(got)[1:] == list(args)
+
+
+@pytest.mark.parametrize("value", [-7, -6, -5, -1, 0, 1, 255, 256, 257, 258, 2**63 - 1, -(2**63)])
+def test_ints_are_those_of_python_whichever_way_they_come(value: int) -> None:
+    keeping = tvm_ffi.convert(lambda x, _=None: x)
+    keeping.release_gil = False
+    seen: list[int] = []
+    testing.apply(seen.append, value)
+    ways = [
+        testing.echo(value),
+        keeping(value),
+        keeping(value, "text"),
+        tvm_ffi.convert(lambda x: x)(value),
+        TestIntPair(value, 0).a,
+        tvm_ffi.Array([value])[0],
+        tvm_ffi.Shape([abs(value) // 2])[0] * 2 + abs(value) % 2,
+        *seen,
+    ]
+    assert ways == [value] * 6 + [abs(value), value]
+    if -5 <= value <= 256:
+        assert all(got is int(str(got)) for got in ways)
 
 
 def test_release_gil_changes_while_others_call() -> None:

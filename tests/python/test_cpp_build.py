@@ -161,8 +161,11 @@ def test_different_sources_of_one_name_are_different_modules() -> None:
 def test_messages_name_the_lines_of_the_user(tmp_path: Path) -> None:
     sources = ["int one() { return 1; }", "\nint two() {\n  return undeclared;\n}"]
     with pytest.raises(RuntimeError, match="exited with status 1") as raised:
-        tvm_ffi.cpp.build_inline("wrong", cpp_sources=sources, build_directory=str(tmp_path))
+        tvm_ffi.cpp.build_inline(
+            "wrong", cpp_sources=sources, functions="one", build_directory=str(tmp_path)
+        )
     text = str(raised.value)
+    assert "warning" not in text  # no line of our headers
     assert "cpp_sources_1.cpp:3:10: error" in text
     assert "return undeclared;" in text  # with the line itself
     assert "command:\n" in text and "stderr:\n" in text and "stdout:" not in text
@@ -271,6 +274,54 @@ def test_what_was_built_again_is_loaded_again(c_file: Path, tmp_path: Path) -> N
     )
 
 
+def test_a_copy_that_was_cut_off_is_not_loaded(tmp_path: Path) -> None:
+    source, folder = tmp_path / "cut.c", tmp_path / "b"
+    arguments = {"sources": str(source), "build_directory": str(folder)}
+    source.write_text(C_ADD.replace("SUMMAND", "1"))
+    assert tvm_ffi.cpp.load("cut", **arguments).c_add(1, 2) == 4  # type: ignore[arg-type]
+    source.write_text(C_ADD.replace("SUMMAND", "22"))
+    built = Path(tvm_ffi.cpp.build("cut", **arguments))  # type: ignore[arg-type]
+    # What a process leaves behind that is killed while it copies.
+    half = folder / f"cut.{built.stat().st_mtime_ns}.so"
+    half.write_bytes(built.read_bytes()[:5000])
+    assert tvm_ffi.cpp.load("cut", **arguments).c_add(1, 2) == 25  # type: ignore[arg-type]
+    assert half.read_bytes() == built.read_bytes()
+    assert not list(folder.glob("*.tmp"))
+
+
+def test_a_copy_appears_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = tmp_path / "m.so"
+    built.write_bytes(b"library")
+    copy = tmp_path / f"m.{built.stat().st_mtime_ns}.so"
+    copyfileobj = shutil.copyfileobj
+
+    def slowly(*arguments: Any) -> None:
+        copyfileobj(*arguments)
+        assert not copy.exists()
+
+    monkeypatch.setattr(shutil, "copyfileobj", slowly)
+    assert extension._copy_of(built) == copy and copy.read_bytes() == b"library"
+    monkeypatch.setattr(shutil, "copyfileobj", lambda *_: pytest.fail("it is there already"))
+    assert extension._copy_of(built) == copy
+
+
+@pytest.mark.parametrize("suffix", [".inc", "", ".h", ".C", ".a b"])
+def test_a_file_with_another_suffix_is_cpp(tmp_path: Path, suffix: str) -> None:
+    source = tmp_path / f"source{suffix}"
+    source.write_text(
+        'namespace n { int f() { return 7; } }\nextern "C" int g() { return n::f(); }'
+    )
+    built = tvm_ffi.cpp.build("m", sources=str(source), build_directory=str(tmp_path / "b"))
+    assert ctypes.CDLL(built).g() == 7
+
+
+def test_assembly_is_not_cpp(tmp_path: Path) -> None:
+    source = tmp_path / "data.S"
+    source.write_text(".data\n.globl value\nvalue: .long 7\n#ifdef NOT\n#endif\n")
+    built = tvm_ffi.cpp.build("m", sources=str(source), build_directory=str(tmp_path / "b"))
+    assert ctypes.c_int.in_dll(ctypes.CDLL(built), "value").value == 7
+
+
 def test_files_of_the_user_are_not_overwritten(tmp_path: Path) -> None:
     mine = tmp_path / "main.cpp"
     mine.write_text("int mine;")
@@ -308,6 +359,47 @@ def test_a_precompiled_header_is_made_when_the_same_flags_come_again(
         left.unlink()
     tvm_ffi.cpp.build_inline("m", cpp_sources="int f1();", extra_cflags=flags)
     assert len(outputs) == 5
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_a_precompiled_header_notices_headers_of_the_system(
+    compiler: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    monkeypatch.setenv("TVM_FFI_CPP_PRECOMPILED_HEADER", "1")
+    outputs = ran(monkeypatch)
+    header = tmp_path / "system.h"
+    header.write_text("#define VALUE 1\n")
+    flags, cxx = ["-O0", "-isystem", str(tmp_path)], [str(shutil.which(compiler))]
+    source = tmp_path / "main.cpp"
+    source.write_text('extern "C" int value() { return VALUE; }\n')
+    prelude = "#include <system.h>\n"
+
+    def value(number: int, hints: _steps.Hints) -> int:
+        output = tmp_path / f"{number}.so"
+        command = [*cxx, *flags, "-shared", "-fPIC", str(source), "-o", _steps.TEMPORARY]
+        _steps.run_steps(tmp_path, [[_steps.Step(output, command, [source], hints=hints)]])
+        return int(ctypes.CDLL(str(output)).value())
+
+    flags.append("-fPIC")
+    assert value(1, _precompiled.hints_for(tmp_path, cxx, flags, prelude)) == 1
+    header.write_text("#define VALUE 22\n")
+    assert value(2, _precompiled.hints_for(tmp_path, cxx, flags, prelude)) == 22
+    assert [name for name in outputs if name.startswith("prelude")] == [outputs[0]] * 2
+
+
+def test_what_fails_with_the_precompiled_header_is_compiled_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TVM_FFI_CPP_PRECOMPILED_HEADER", "1")
+    broken = _steps.Hints(["-include", str(tmp_path / "is not there.h")])
+    monkeypatch.setattr(_precompiled, "_make", lambda *_: broken)
+    folder = str(tmp_path / "out")
+    tvm_ffi.cpp.build_inline("m", cpp_sources="", extra_cflags=FAST, build_directory=folder)
+    with pytest.raises(RuntimeError, match="cpp_sources_0.cpp:1:") as raised:
+        tvm_ffi.cpp.build_inline("m", cpp_sources="x", extra_cflags=FAST, build_directory=folder)
+    assert "is not there" not in str(raised.value)
 
 
 def test_without_a_place_for_it_there_is_no_precompiled_header(
@@ -479,6 +571,13 @@ def test_quotes_that_are_left_open(c_file: Path, monkeypatch: pytest.MonkeyPatch
         tvm_ffi.cpp.build("m", sources=str(c_file))
 
 
+def test_names_in_dependency_files() -> None:
+    text = "a\\ b.o: x.c /a\\ b\\ /c.h \\\n tab\\\tbed.h back\\\\\\ slash \\#1 $$x\\y\n\nx.h:\n"
+    assert list(_steps._names_in_depfile(text)) == [
+        *("x.c", "/a b /c.h", "tab\tbed.h", "back\\ slash", "#1", "$x\\y")
+    ]
+
+
 def test_a_new_header_that_hides_another_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -501,6 +600,82 @@ def test_a_new_header_that_hides_another_is_noticed(
     assert value() == 2
 
 
+FOLDER_FLAGS: list[tuple[str, list[str]]] = [
+    ("two words", ["-I", "{first}", "-I", "{second}"]),
+    ("one flag", ["-I {first}", "-I {second}"]),
+    ("quote", ["-iquote", "{first}", "-iquote{second}"]),
+    ("quote comes first", ["-I{second}", "-iquote", "{first}"]),
+    ("system", ["-isystem", "{first}", "-idirafter", "{second}"]),
+]
+
+
+@pytest.mark.parametrize("flags", [flags for _, flags in FOLDER_FLAGS], ids=dict(FOLDER_FLAGS))
+def test_headers_count_however_their_folder_is_given(
+    flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    source = tmp_path / "src" / "value.c"
+    for folder in (first, second, source.parent):
+        folder.mkdir()
+    (second / "value.h").write_text("enum { kValue = 1 };\n")
+    source.write_text('#include "value.h"\nint value(void) { return kValue; }\n')
+    words = [flag.format(first=first, second=second) for flag in flags]
+    outputs = ran(monkeypatch)
+
+    def built() -> bool:
+        outputs.clear()
+        folder = str(tmp_path / "out")
+        tvm_ffi.cpp.build("m", sources=str(source), extra_cflags=words, build_directory=folder)
+        return "c_0.o" in outputs
+
+    assert built() and not built()
+    (second / "value.h").write_text("enum { kValue = 22 };\n")
+    assert built() and not built()
+    (first / "value.h").write_text("enum { kValue = 3 };\n")  # hides the other
+    assert built() and not built()
+
+
+def test_libraries_count_however_they_are_given(
+    c_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    archive, script = second / "libmine.a", tmp_path / "exports"
+    for folder in (first, second):
+        folder.mkdir()
+    empty = b"!<arch>\n"
+    script.write_text("{ global: *; };")
+    outputs = ran(monkeypatch)
+
+    def built(*flags: str) -> bool:
+        outputs.clear()
+        folder = str(tmp_path / "out")
+        flags = (*flags, "-Wl,-soname,m.so", f"-Wl,-Map={tmp_path}/map")
+        tvm_ffi.cpp.build("m", sources=str(c_file), extra_ldflags=flags, build_directory=folder)
+        return outputs == ["m.so"] or len(outputs) == 2
+
+    def touch(path: Path) -> None:
+        stat = path.stat()
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+
+    archive.write_bytes(empty)
+    for flags in [
+        [str(archive)],
+        [f"-L{first}", "-L", str(second), "-lmine"],
+        [f"-L{second} -l:libmine.a"],
+    ]:
+        assert built(*flags) and not built(*flags)
+        touch(archive)
+        assert built(*flags) and not built(*flags), flags
+    flags = [f"-L{first}", f"-L{second}", "-lmine", f"-Wl,--version-script={script}"]
+    assert built(*flags) and not built(*flags)
+    (first / "libmine.a").write_bytes(empty)  # hides the other
+    assert built(*flags) and not built(*flags)
+    touch(script)
+    assert built(*flags) and not built(*flags)
+    monkeypatch.setenv("LIBRARY_PATH", str(first))
+    assert built(*flags) and not built(*flags)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -514,6 +689,23 @@ def test_a_new_header_that_hides_another_is_noticed(
         ({"cpp_sources": "", "name": ""}, ValueError, "name must be the name of a file"),
         ({"cpp_sources": "", "name": None}, TypeError, "name must be a str, got NoneType"),
         ({"cpp_sources": "", "embed_cubin": {"a b": b""}}, ValueError, "is not an identifier"),
+        ({"cpp_sources": 3}, TypeError, "cpp_sources must be a str or a list of str, got int"),
+        ({"cpp_sources": b"x"}, TypeError, "cpp_sources must be a str or a list of str, got byt"),
+        ({"cpp_sources": "", "functions": 3}, TypeError, "functions must be a str or a list of"),
+        ({"cpp_sources": "", "functions": {"f": 3}}, TypeError, r"functions\['f'\] must be a str"),
+        ({"cpp_sources": "", "functions": {"f": "a\0"}}, ValueError, r"\['f'\]: .* has a NUL char"),
+        ({"cpp_sources": "", "extra_cflags": 3}, TypeError, "extra_cflags must be a list of str, "),
+        ({"cpp_sources": "", "extra_cflags": ["\0"]}, ValueError, "extra_cflags: .* a NUL char"),
+        ({"cpp_sources": "", "extra_include_paths": 3}, TypeError, "extra_include_paths must be a"),
+        ({"cpp_sources": "", "build_directory": 3}, TypeError, "build_directory must be a str, go"),
+        ({"cpp_sources": "", "embed_cubin": 3}, TypeError, "embed_cubin must be a mapping of nam"),
+        ({"cpp_sources": "", "embed_cubin": {"a": "x"}}, TypeError, r"\['a'\] must be bytes, got"),
+        ({"cpp_sources": "", "output": 3}, TypeError, "output must be a str, got int"),
+        ({"cpp_sources": "", "output": ".."}, ValueError, "output must name a file"),
+        *(
+            ({"cpp_sources": "", "output": f"x/{name}"}, ValueError, "the build itself writes a fi")
+            for name in ("build.json", "lock", "main.cpp", "cpp_sources_0.cpp", "cpp_0.d")
+        ),
         ({"cuda_sources": "", "backend": "x"}, ValueError, "Invalid backend: x. Supported backen"),
     ],
 )
@@ -529,10 +721,44 @@ def test_a_source_that_is_not_there(tmp_path: Path) -> None:
         tvm_ffi.cpp.build("m")
 
 
+@pytest.mark.parametrize("name", ["add.c", "lock", "build.json", "c_0.o", "m.so"])
+def test_a_folder_in_the_place_of_a_file(name: str, c_file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    (folder / name).mkdir(parents=True)
+    arguments = {"sources": str(c_file), "build_directory": str(folder)}
+    if name == "add.c":  # no file of the build
+        tvm_ffi.cpp.build("m", **arguments)  # type: ignore[arg-type]
+        return
+    with pytest.raises(IsADirectoryError, match=f"remove it or pass another.*out/{name}"):
+        tvm_ffi.cpp.build("m", **arguments)  # type: ignore[arg-type]
+
+
+def test_a_compiler_with_a_relative_path(
+    c_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "my-cc"
+    compiler.write_text('#!/bin/sh\nexec cc "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CC", "./my-cc")
+    assert tvm_ffi.cpp.load("m", sources=str(c_file)).c_add(1, 2) == 3
+
+
+def test_a_compiler_that_is_no_program(
+    c_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cc").write_bytes(b"\x7fELF")
+    (tmp_path / "cc").chmod(0o755)
+    monkeypatch.setenv("CC", str(tmp_path / "cc"))
+    with pytest.raises(RuntimeError, match=r"/cc cannot be run: Exec format error; CXX, CC and"):
+        tvm_ffi.cpp.build("m", sources=str(c_file))
+
+
 def test_max_jobs(c_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAX_JOBS", "many")
-    with pytest.raises(ValueError, match="MAX_JOBS must be a positive number, got 'many'"):
-        tvm_ffi.cpp.build("m", sources=str(c_file), build_directory=str(tmp_path / "out"))
+    for text in ("many", "0", "-1", "\u00b2"):
+        monkeypatch.setenv("MAX_JOBS", text)
+        with pytest.raises(ValueError, match=f"MAX_JOBS must be a positive number, got '{text}'"):
+            tvm_ffi.cpp.build("m", sources=str(c_file), build_directory=str(tmp_path / "out"))
     monkeypatch.setenv("MAX_JOBS", "1")
     tvm_ffi.cpp.build("m", sources=str(c_file), build_directory=str(tmp_path / "out"))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -59,8 +60,11 @@ def configure(
         f"find_package(tvm_ffi CONFIG REQUIRED)\n{text}\n"
     )
     where = () if any("tvm_ffi_ROOT" in o for o in options) else (_root(),)
-    python = f"-DPython3_EXECUTABLE={sys.executable}", f"-DPython_EXECUTABLE={sys.executable}"
-    return cmake("-S", folder, "-B", folder / "build", "-G", "Ninja", *where, *python, *options)
+    python = [f"-DPython3_EXECUTABLE={sys.executable}", f"-DPython_EXECUTABLE={sys.executable}"]
+    if any("_EXECUTABLE" in o for o in options):
+        python.clear()
+    generator = ("-G", "Ninja") if "-G" not in options else ()
+    return cmake("-S", folder, "-B", folder / "build", *generator, *where, *python, *options)
 
 
 def _root() -> str:
@@ -122,6 +126,12 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         "tvm_ffi_configure_target(f STUB_PKG x)": "STUB_PKG is set, but STUB_DIR is not",
         "tvm_ffi_configure_target(f STUB_DIR d STUB_PREFIX x)": "STUB_INIT is not ON",
         "tvm_ffi_configure_target(f NONSENSE)": "unknown arguments: NONSENSE",
+        "tvm_ffi_configure_target(f STUB_DIR)": "no value for: STUB_DIR",
+        "tvm_ffi_configure_target(f STUB_TARGET rust)": "STUB_TARGET is set, but STUB_DIR is not",
+        "tvm_ffi_configure_target(f STUB_DIR d STUB_TARGET C)": "is python or rust, not 'C'",
+        "target_sources(f INTERFACE a.c)\ntvm_ffi_embed_bin_into(f SYMBOL x)": "are needed",
+        "add_custom_target(g SOURCES a.c a.h b.cc)\n"
+        "tvm_ffi_embed_bin_into(g SYMBOL x BIN y)": "may have one source, and has 2: a.c",
         "tvm_ffi_embed_bin_into(f SYMBOL x)": "BIN <file> are needed",
         "add_tvm_ffi_cubin(f)": "CUDA <file> is missing",
     }
@@ -133,20 +143,65 @@ def test_wrong_arguments(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("objcopy") is None, reason="no objcopy")
-def test_a_binary_is_embedded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("generator", ["Ninja", "Unix Makefiles"])
+def test_a_binary_is_embedded(generator: str, tmp_path: Path) -> None:
+    if generator == "Unix Makefiles" and shutil.which("make") is None:
+        pytest.skip("no make")
     (tmp_path / "f.c").write_text(
-        "extern const char __tvm_ffi__cubin_k[];\nint f(void) { return __tvm_ffi__cubin_k[0]; }\n"
+        "extern const char __tvm_ffi__cubin_j[], __tvm_ffi__cubin_k[];\n"
+        "int f(void) { return __tvm_ffi__cubin_k[0]; }\n"
+        "int g(void) { return __tvm_ffi__cubin_j[0]; }\n"
     )
-    (tmp_path / "k.cubin").write_bytes(b"\x2a")
+    (tmp_path / "f.h").touch()
+    for name in "jk":
+        (tmp_path / f"{name}.cubin").write_bytes(b"\x2a" * 100)
     done = configure(
         tmp_path,
-        "add_library(f SHARED f.c)\n"
+        "add_library(f SHARED f.c f.h)\n"
+        "set_property(TARGET f APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/again)\n"
+        "tvm_ffi_embed_bin_into(f SYMBOL j BIN ${CMAKE_CURRENT_SOURCE_DIR}/j.cubin)\n"
         "tvm_ffi_embed_bin_into(f SYMBOL k BIN ${CMAKE_CURRENT_SOURCE_DIR}/k.cubin)\n",
+        *("-G", generator),
         languages="C",
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    done = cmake("--build", tmp_path / "build")
-    assert done.returncode == 0, done.stdout + done.stderr
-    import ctypes
+    built = tmp_path / "build" / "libf.so"
 
-    assert ctypes.CDLL(str(tmp_path / "build" / "libf.so")).f() == 42
+    def values(name: str) -> tuple[int, int]:
+        """Build and return what the library has; a new time makes its inputs newer than it is."""
+        (tmp_path / name).touch()
+        if built.exists():
+            now = built.stat().st_mtime + 2
+            os.utime(tmp_path / name, (now, now))
+        done = cmake("--build", tmp_path / "build")
+        assert done.returncode == 0, done.stdout + done.stderr
+        os.utime(built, (built.stat().st_mtime + 4,) * 2)
+        shutil.copy(built, copy := tmp_path / f"copy{len(list(tmp_path.iterdir()))}.so")
+        library = ctypes.CDLL(str(copy))
+        return library.f(), library.g()
+
+    assert values("again") == (42, 42)
+    size = built.stat().st_size
+    assert values("again") == (42, 42) and built.stat().st_size == size
+    (tmp_path / "k.cubin").write_bytes(b"\x2b" * 100)
+    assert values("k.cubin") == (43, 42) and built.stat().st_size == size
+    (tmp_path / "j.cubin").write_bytes(b"\x2c" * 100)
+    assert values("j.cubin") == (43, 44) and built.stat().st_size == size
+
+
+def test_one_variable_names_the_interpreter(tmp_path: Path) -> None:
+    """Who says Python_EXECUTABLE gets no other interpreter for the stubs, and the reverse."""
+    text = (
+        "add_library(f INTERFACE a.c)\n"
+        "function(tvm_ffi_add_prefix_map)\nendfunction()\n"
+        "function(find_package name)\n  message(FATAL_ERROR looked for ${name})\nendfunction()\n"
+        "function(add_custom_command)\n  message(STATUS ${ARGV})\nendfunction()\n"
+        "tvm_ffi_configure_target(f LINK_SHARED OFF LINK_HEADER OFF STUB_DIR d)\n"
+        "tvm_ffi_embed_bin_into(f SYMBOL x BIN y)\n"
+    )
+    (tmp_path / "a.c").touch()
+    for name in ("Python", "Python3"):
+        shutil.rmtree(tmp_path / "build", ignore_errors=True)
+        done = configure(tmp_path, text, f"-D{name}_EXECUTABLE={sys.executable}", languages="NONE")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.count(f"COMMAND{sys.executable}-m") == 2

@@ -750,6 +750,30 @@ def test_plain_containers_inside_are_copied() -> None:
     assert _asdict_inner(given, dict) is not given
 
 
+@py_class("tests.behaviour.TypedList")
+class TypedList(Object):
+    """What its list holds is checked when the field is set, not when the list changes."""
+
+    items: list[int] = ()  # type: ignore[assignment]
+    other: Any = None
+
+
+def test_a_copy_that_a_field_refuses_is_reported_with_field_and_class() -> None:
+    bad = TypedList([1])
+    bad.items.append("x")
+    ring = TypedList([1])
+    ring.other = tvm_ffi.List([ring])
+    ring.items.append("x")
+    expected = (
+        "^Field `items` of type `tests.behaviour.TypedList`: element .1.: expected int, got str$"
+    )
+    for wrong in (bad, tvm_ffi.List([bad]), ring):
+        with pytest.raises(TypeError, match=expected):
+            copy.deepcopy(wrong)
+    with pytest.raises(TypeError, match=expected):
+        pickle.loads(pickle.dumps(bad))
+
+
 def test_match_args() -> None:
     @py_class(fresh_key())
     class Node(Object):

@@ -24,6 +24,18 @@ from tvm_ffi.dataclasses import (
 )
 
 
+def test_a_converter_is_kept_and_not_called() -> None:
+    def ten_times(value: Any) -> int:
+        return int(value) * 10
+
+    @py_class(fresh_key())
+    class Node(tvm_ffi.Object):
+        x: int = field(default=1, converter=ten_times)
+
+    assert fields(Node)[0].converter is ten_times
+    assert (Node(2).x, Node().x) == (2, 1)
+
+
 def test_the_two_ways_to_make_a_field_have_their_own_defaults() -> None:
     low = Field("x")
     assert (low.hash, low.compare, low.kw_only) == (True, False, False)

@@ -7,6 +7,7 @@ import copy
 import gc
 import inspect
 import itertools
+import re
 import sys
 import types
 import typing
@@ -124,6 +125,94 @@ def test_a_key_can_be_used_once() -> None:
 
     assert First(1).x == 1
     assert core._lookup_or_register_type_info_from_type_key(key).type_cls is First
+
+
+@pytest.mark.parametrize("key", ["", "tests.nul\0", "\0"])
+def test_a_key_is_not_empty_and_has_no_nul(key: str) -> None:
+    class Node(Object):
+        x: int
+
+    expected = f"Node cannot have the type key {key!r}: a key is not empty and has no NUL"
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        py_class(key)(Node)
+    assert core._object_type_key_to_index(key) is None
+    assert py_class(fresh_key())(Node)(2).x == 2
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "a b", "class", "1"])
+def test_a_field_has_a_name(name: str) -> None:
+    key = fresh_key()
+    made = type(Object)("Node", (Object,), {"__annotations__": {name: int}, "__module__": __name__})
+    with pytest.raises(ValueError, match=re.escape(repr(name))) as caught:
+        py_class(key)(made)
+    assert "Node" in str(caught.value)
+    assert "__tvm_ffi_type_info__" not in vars(made)
+
+    @py_class(key)  # the type table has not seen the other one
+    class Node(Object):
+        x: int
+
+    assert Node(1).x == 1
+
+
+def test_a_class_is_registered_once() -> None:
+    key, other = fresh_key(), fresh_key()
+
+    @py_class(key)
+    class Node(Object):
+        x: int = 3
+
+    info = Node.__tvm_ffi_type_info__
+    before = dict(vars(Node))
+    for decorate in (py_class(other), py_class(key), py_class):
+        with pytest.raises(
+            ValueError, match=rf"^Node cannot be .*: it is already registered as '{key}'"
+        ):
+            decorate(Node)
+    with pytest.raises(ValueError, match="TestIntPair .* registered as 'testing.TestIntPair'"):
+        py_class(other)(testing.TestIntPair)
+    assert dict(vars(Node)) == before
+    assert core._type_cls_to_type_info(Node) is info
+    assert (Node(1).x, Node().x) == (1, 3)
+
+    @py_class(other)
+    class Other(Object):
+        y: int
+
+    assert Other(1).y == 1
+
+
+def test_a_class_that_waits_for_another_is_registered_once() -> None:
+    key = fresh_key()
+
+    @py_class(key)
+    class Waiting(Object):
+        x: LaterForRegisteredOnce  # type: ignore[name-defined]
+
+    with pytest.raises(ValueError, match=f"already registered as '{key}'"):
+        py_class(fresh_key())(Waiting)
+
+    @py_class(fresh_key())
+    class LaterForRegisteredOnce(Object):
+        y: int
+
+    assert Waiting(LaterForRegisteredOnce(2)).x.y == 2
+
+
+def test_a_definition_that_is_executed_again_is_reported_as_that() -> None:
+    key = fresh_key()
+
+    def define() -> Any:
+        @py_class(key)
+        class Node(Object):
+            x: int
+
+        return Node
+
+    first = define()
+    with pytest.raises(ValueError, match=f"^Type key '{key}' is already registered by an earlier"):
+        define()
+    assert first(1).x == 1
 
 
 def test_a_key_of_a_cxx_type_cannot_be_taken() -> None:
@@ -446,15 +535,27 @@ def test_redeclaring_a_parents_field_is_an_error() -> None:
     class Parent(Object):
         x: int
 
+    @py_class(fresh_key())
+    class Between(Parent):
+        w: int = 0
+
     key = fresh_key()
-    with pytest.raises(ValueError, match="duplicate parameter name: 'x'"):
+    expected = (
+        "duplicate parameter name: 'x': Child declares again the field that it inherits from "
+        f"Parent ({Parent.__tvm_ffi_type_info__.type_key!r}). "
+        "A field keeps its type and its default in subclasses."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
 
         @py_class(key)
-        class Child(Parent):
-            x: int
+        class Child(Between):
+            x: int = 5
+
+            def __init__(self) -> None:
+                pass
 
     @py_class(key)
-    class Again(Parent):
+    class Again(Between):
         y: int
 
     assert Again(1, 2).y == 2
@@ -1511,3 +1612,31 @@ def test_a_rollback_spares_another_class_of_the_same_name() -> None:
     with pytest.raises(TypeError):
         # The failed class took the name while it existed; nothing may be left of it.
         holder(first(1))
+
+
+# ---- types that have no subtypes ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "base",
+    [tvm_ffi.List, tvm_ffi.Array, tvm_ffi.Dict, tvm_ffi.Map, tvm_ffi.Function, tvm_ffi.Shape],
+)
+def test_a_type_that_cannot_have_subtypes_raises(base: type) -> None:
+    with pytest.raises(TypeError, match=r"^type `ffi\.\w+` cannot have a subtype `"):
+
+        @py_class(fresh_key())
+        class Derived(base):  # type: ignore[misc]
+            name: str = ""
+
+
+def test_text_of_another_kind_is_stored_as_text() -> None:
+    @py_class(fresh_key())
+    class Named(tvm_ffi.Object):
+        name: str
+        names: list[str]
+
+    made = Named(tvm_ffi.dtype("int8"), [tvm_ffi.dtype("int16")])
+    assert type(made.name) is str
+    assert (made.name, *made.names) == ("int8", "int16")
+    made.name = tvm_ffi.dtype("int32")
+    assert tvm_ffi.structural_equal(made, Named("int32", ["int16"]))

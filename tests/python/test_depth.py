@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import tvm_ffi
+from support import run_python
 from tvm_ffi import structural, testing
 from tvm_ffi.access_path import AccessPath
 from tvm_ffi.dataclasses import asdict, astuple, py_class
@@ -214,3 +215,43 @@ def test_nested_python_values_have_the_limit_of_python(make: Callable[[Any], Any
     with pytest.raises(RecursionError, match="while converting"):
         on_small_stack(lambda: tvm_ffi.convert(nested))
     assert on_small_stack(lambda: tvm_ffi.convert([[[1]]])) == [[[1]]]
+
+
+@pytest.mark.parametrize("limit", [3_000, 100_000])
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_python_and_cpp_that_call_each_other_do_not_overflow_the_stack(
+    limit: int, in_thread: bool
+) -> None:
+    """Whatever limit the program has set: the stack of a thread does not grow with it."""
+    run_python(f"""
+import sys
+import threading
+from tvm_ffi import testing
+sys.setrecursionlimit({limit})
+def nest(*args):
+    return testing.apply(nest, *args)
+def run():
+    for args in ((), (1,), tuple(range(20))):
+        try:
+            nest(*args)
+        except RecursionError as error:
+            assert "maximum recursion depth exceeded" in str(error), error
+            reached.append(True)
+reached = []
+if {in_thread}:
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+else:
+    run()
+assert len(reached) == 3
+""")
+
+
+def test_json_numbers_are_those_of_json() -> None:
+    parse = GET("ffi.json.Parse")
+    for text in ("01", "1.", ".5", "+1", "-01", "1e400"):
+        with pytest.raises(ValueError, match="Expecting value: line 1 column 1"):
+            parse(text)
+    for text in ("1e-400", "-1e-400", "5e-324", "0.1", "-0.0", "1E+2"):
+        assert str(parse(text)) == str(float(text))

@@ -88,6 +88,10 @@ def test_any_device_and_any_element_type() -> None:
     with pytest.raises(ValueError, match="type_code=99"):
         _ = odd.dtype
     assert repr(odd).startswith("Tensor(")  # printing never fails
+    custom = from_dlpack(foreign.make_capsule(dtype=(255, 32, 1)))
+    with pytest.raises(ValueError, match="type_code=255 and 32 bits has no name: codes from 129"):
+        _ = custom.dtype
+    assert repr(custom).startswith("Tensor(")
 
 
 def test_the_byte_offset_counts() -> None:
@@ -340,7 +344,7 @@ def test_a_read_only_tensor_becomes_no_tensor_of_a_framework() -> None:
     second = tvm_ffi.convert_func(lambda a, b: b)
     assert type(second(foreign.Tensor(), writable)) is foreign.Tensor
     assert second(foreign.Tensor(), tensor) is tensor
-    with pytest.raises(BufferError, match=r"a read-only tensor stays a tvm_ffi\.Tensor"):
+    with pytest.raises(BufferError, match="a read-only tensor cannot be converted"):
         tvm_ffi.convert_func(print, tensor_cls=foreign.Tensor)(tensor)
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -1265,3 +1269,10 @@ del torch.Tensor.__dlpack_c_exchange_api__
 print(load())
 """
     assert run_python(program) == "None\nlooked for it\nNone\n"
+
+
+def test_from_dlpack_takes_each_argument_once() -> None:
+    first, second = foreign.Tensor((2,)), foreign.Tensor((3,))
+    with pytest.raises(TypeError, match="multiple values for argument 'ext_tensor'"):
+        tvm_ffi.from_dlpack(first, ext_tensor=second)  # type: ignore[call-arg]
+    assert tvm_ffi.from_dlpack(ext_tensor=second, require_alignment=8).shape == (3,)

@@ -3,14 +3,26 @@
 
 from __future__ import annotations
 
+import codecs
+import ctypes
 import gc
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
 import traceback
 import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import tvm_ffi
-from support import Payload
-from tvm_ffi import core, error, testing
+from support import Payload, run_python
+from tvm_ffi import core, error, libinfo, testing
+from tvm_ffi._impl import tracebacks
 
 BUILTIN = [
     RuntimeError,
@@ -22,6 +34,52 @@ BUILTIN = [
     AssertionError,
     MemoryError,
 ]
+
+
+@pytest.mark.skipif(shutil.which("strip") is None, reason="no strip")
+def test_a_traceback_has_no_frames_of_the_interpreter_where_the_extension_has_no_names(
+    tmp_path: Path,
+) -> None:
+    """As in a wheel."""
+    package = tmp_path / "tvm_ffi"
+    package.mkdir()
+    for entry in Path(tvm_ffi.__file__).parent.iterdir():
+        if entry.name != "__pycache__":
+            (package / entry.name).symlink_to(entry)
+    extension = package / Path(core.__file__).name
+    extension.unlink()
+    shutil.copy(core.__file__, extension)
+    subprocess.run(["strip", extension], check=True)
+    code = """
+import sys, traceback
+sys.path.insert(0, sys.argv[1])
+import tvm_ffi
+from tvm_ffi import core, testing
+assert core.__file__.startswith(sys.argv[1])
+def look(call):
+    try:
+        call()
+    except Exception as error:
+        print("".join(traceback.format_exception(error)))
+look(lambda: tvm_ffi.StructuralKey(tvm_ffi.List([testing.TestIntPair(1, 2)])))
+look(lambda: testing.test_raise_error("ValueError", "text"))
+look(lambda: testing.TestIntPair("a", 2))
+look(lambda: testing.apply(testing.test_raise_error, "ValueError", "text"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Traceback") >= 4
+    files = set(re.findall(r'File "([^"]*)", line', done.stdout))
+    assert not [f for f in files if f.startswith(("Objects/", "Python/"))], done.stdout
+    assert not re.search(
+        r"in (cfunction|method|slot|type|wrap|vectorcall|_?Py)_?\w*$", done.stdout, re.MULTILINE
+    ), done.stdout
 
 
 @pytest.mark.parametrize("cls", BUILTIN)
@@ -353,3 +411,241 @@ def test_an_unknown_kind_is_part_of_the_text() -> None:
     for kind in ("print", "SystemExit", "KeyboardInterrupt", "object"):
         with pytest.raises(RuntimeError, match=f"^{kind}: no luck$"):
             testing.test_raise_error(kind, "no luck")
+
+
+# ---- what is remembered of places ----------------------------------------------------------------
+
+FAILING = """
+#include <tvm/ffi/c_api.h>
+#define NOINLINE __attribute__((noinline))
+#define END __asm__ volatile("")
+NOINLINE static void fail_below(void) { TVMFFIErrorSetRaisedFromCStr("ValueError", "x"); END; }
+NOINLINE int NAME(int line) {
+  if (line == 7) {
+    fail_below(); __asm__ volatile("nop");
+  } else {
+    fail_below(); __asm__ volatile("nop; nop");
+  }
+  return -1;
+}
+int __tvm_ffi_fail(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
+  int code = NAME((int)args[0].v_int64);
+  END;
+  return code;
+}
+"""
+
+
+def failing_library(folder: Path, name: str) -> str:
+    """Compile a library whose function `fail` raises at line 8 or 10 of a function of that name."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    (folder / "failing.c").write_text(FAILING, encoding="utf-8")
+    command = [*shlex.split(os.environ.get("CC", "cc")), "-shared", "-fPIC", "-g", "-O1"]
+    command += [f"-I{libinfo.find_include_path()}", f"-DNAME={name}", "failing.c"]
+    subprocess.run([*command, "-o", f"{name}.so"], cwd=folder, check=True)
+    return str(folder / f"{name}.so")
+
+
+def backtrace_of(*args: Any) -> str:
+    with pytest.raises(ValueError, match="x") as caught:
+        args[0](*args[1:])
+    return caught.value.__tvm_ffi_error__.backtrace  # type: ignore[attr-defined]
+
+
+def test_each_line_of_a_function_is_named(tmp_path: Path) -> None:
+    fail = tvm_ffi.load_module(failing_library(tmp_path, "two_lines")).fail
+    if "<unknown>" in backtrace_of(fail, 7):
+        pytest.skip("built without line numbers")
+    for _ in range(3):
+        for argument, line in ((7, 8), (0, 10)):
+            lines = [
+                n
+                for _, n, f in error._parse_backtrace(backtrace_of(fail, argument))
+                if f == "two_lines"
+            ]
+            assert lines == [line]
+
+
+def test_a_library_in_the_place_of_another_has_its_own_names(tmp_path: Path) -> None:
+    """Also when there were more libraries than line numbers are read of."""
+    paths = [failing_library(tmp_path, name) for name in ("first_name", "other_name")]
+    printed = run_python(f"""
+import gc
+import re
+from pathlib import Path
+import tvm_ffi
+places = []
+for path in {paths!r} * 20:
+    module = tvm_ffi.load_module(path, keep_module_alive=False)
+    places.append(re.search(f"(.*)-.*{{path}}", Path("/proc/self/maps").read_text())[1])
+    try:
+        module.fail(7)
+    except ValueError as error:
+        text = error.__tvm_ffi_error__.backtrace
+        assert f"in {{Path(path).stem}}" in text, text
+        assert len(re.findall("in (?:first|other)_name", text)) == 1, text
+        for _ in range(2):  # from what is remembered
+            try:
+                module.fail(7)
+            except ValueError as again:
+                assert again.__tvm_ffi_error__.backtrace == text
+    del module
+    gc.collect()
+print(sum(one == other for one, other in zip(places, places[1:])))
+""")
+    if int(printed) == 0:
+        pytest.skip("the loader put no library in the place of another")
+
+
+def test_threads_raise_while_libraries_come_and_go(tmp_path: Path) -> None:
+    names = ("first_name", "other_name", "third_name")
+    paths = [failing_library(tmp_path, name) for name in names]
+    run_python(f"""
+import gc
+import threading
+from pathlib import Path
+import tvm_ffi
+wrong = []
+def fail(module, name):
+    try:
+        module.fail(7)
+    except ValueError as error:
+        text = error.__tvm_ffi_error__.backtrace
+        found = [other for other in {names!r} if other in text]
+        if found != [name] or name not in str(error.__traceback__.tb_next.tb_next.tb_frame):
+            wrong.append(text)
+def run(path):
+    module = tvm_ffi.load_module(path)
+    while not done:
+        fail(module, Path(path).stem)
+done = []
+threads = [threading.Thread(target=run, args=(path,)) for path in {paths[:2]!r} * 2]
+for thread in threads:
+    thread.start()
+for _ in range(10):
+    module = tvm_ffi.load_module({paths[2]!r}, keep_module_alive=False)
+    fail(module, "third_name")
+    del module
+    gc.collect()
+done.append(1)
+for thread in threads:
+    thread.join()
+assert not wrong, wrong[0]
+""")
+
+
+def test_errors_of_one_place_share_empty_frames_and_nothing_else() -> None:
+    def raised() -> BaseException:
+        with pytest.raises(ValueError, match="x") as caught:
+            testing.test_raise_error("ValueError", "x")
+        return caught.value
+
+    def innermost(exception: BaseException) -> Any:
+        entries = list(traceback.walk_tb(exception.__traceback__))
+        return entries[-1]
+
+    first, second = raised(), raised()
+    assert first.__traceback__ is not second.__traceback__
+    assert innermost(first) == innermost(second)
+    text = traceback.format_tb(second.__traceback__)
+    assert "TestRaiseError" in text[-1]
+    traceback.clear_frames(first.__traceback__)
+    first.__traceback__ = None
+    assert traceback.format_tb(second.__traceback__) == text
+    assert innermost(second)[0].f_locals == {}
+
+
+def test_places_of_many_texts_are_not_kept_for_ever() -> None:
+    for number in range(3000):
+        core.Error("ValueError", "x", f'  File "f.cc", line {number}, in Name\n').py_error()
+    assert len(tracebacks.KNOWN_PLACES) <= 1024
+    long = '  File "f.cc", line 7, in Name\n' * 512
+    exception = core.Error("ValueError", "x", long).py_error()
+    assert len(list(traceback.walk_tb(exception.__traceback__))) == 512
+    assert long not in tracebacks.KNOWN_PLACES
+
+
+@pytest.fixture
+def append_hook() -> Iterator[None]:
+    """Let the test assign to the hook of clients."""
+    original = core._WITH_APPEND_BACKTRACE
+    yield
+    core._WITH_APPEND_BACKTRACE = original
+
+
+def test_clients_may_replace_how_frames_are_added(append_hook: None) -> None:
+    seen = []
+
+    def append(exception: BaseException, text: str) -> BaseException:
+        seen.append(text)
+        return KeyError("another")
+
+    core._WITH_APPEND_BACKTRACE = append
+    with pytest.raises(KeyError, match="another") as caught:
+        testing.test_raise_error("ValueError", "x")
+    assert seen == [caught.value.__tvm_ffi_error__.backtrace]  # type: ignore[attr-defined]
+    core._WITH_APPEND_BACKTRACE = None
+    assert core.Error("ValueError", "x", seen[0]).py_error().__traceback__ is None
+    core._WITH_APPEND_BACKTRACE = lambda exception, text: 3
+    with pytest.raises(TypeError, match="expected an exception, got int"):
+        testing.test_raise_error("ValueError", "x")
+
+
+# ---- texts that are not UTF-8 -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("read", ["kind", "message", "backtrace", "__reduce__", "py_error"])
+@pytest.mark.parametrize("handler", ["strict", "backslashreplace"])
+@pytest.mark.parametrize("what", ["move", "update"])
+def test_a_codec_handler_may_do_anything_to_the_error(read: str, handler: str, what: str) -> None:
+    """Handlers of text that is not UTF-8 may be Python code."""
+    usual = codecs.lookup_error(handler)
+    text = ("z" * 40).encode() + b"\xff" + ("z" * 40).encode()
+    made = make_raw_error(text, text, text)
+    junk: list[Any] = []
+
+    def handle(error: UnicodeError) -> tuple[str, int]:
+        if what == "move":
+            core._new_object(core.Error).__move_handle_from__(made)
+        else:
+            made.update_backtrace("")
+        junk.extend(core.Error("k", "y" * 81, "y" * 81) for _ in range(50))
+        assert isinstance(error, UnicodeDecodeError)
+        return "?", error.end
+
+    codecs.register_error(handler, handle)
+    try:
+        try:
+            result = getattr(made, read)
+            shown = str(result() if callable(result) else result)
+        except ValueError:
+            shown = ""  # moved away before it was looked at
+    finally:
+        codecs.register_error(handler, usual)
+    assert "y" not in shown
+
+
+def make_raw_error(kind: bytes, message: bytes, backtrace: bytes) -> Any:
+    """An error with texts that Python could not make."""
+
+    class Bytes(ctypes.Structure):
+        _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_size_t)]
+
+    library = ctypes.PyDLL(libinfo.find_libtvm_ffi())
+    handle = ctypes.c_void_p()
+    texts = [ctypes.byref(Bytes(text, len(text))) for text in (kind, message, backtrace)]
+    assert library.TVMFFIErrorCreate(*texts, ctypes.byref(handle)) == 0
+    library.TVMFFIErrorSetRaised(handle)
+    library.TVMFFIObjectDecRef(handle)
+    fail = tvm_ffi.Function.__from_extern_c__(
+        ctypes.cast(FAILS, ctypes.c_void_p).value  # returns -1, with that error
+    )
+    with pytest.raises(Exception) as caught:
+        fail()
+    return caught.value.__tvm_ffi_error__  # type: ignore[attr-defined]
+
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)
+def FAILS(*_: Any) -> int:
+    return -1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import tvm_ffi
-from support import ROOT, scaled
+from support import ROOT, run_python, scaled
 
 sys.path.insert(0, str(ROOT / "tests" / "exit"))
 import run as exit_run
@@ -27,3 +27,74 @@ def test_no_process_dies_while_its_threads_use_the_ffi(
     client = exit_run.build_client(tmp_path)
     failures = exit_run.run(scaled(60), exit_run.all_names(), client)
     assert not failures, "\n".join(failures)
+
+
+# ---- what Python finalises at exit ----------------------------------------------------------
+
+HOLDERS = {
+    "import alone": "",
+    "callback": "held = tvm_ffi.convert(lambda: 1)",
+    "callback in a List": "held = tvm_ffi.List([lambda: 1])",
+    "callback that was read back": "held = tvm_ffi.List([lambda: 1]); held[0]",
+    "object of Python": """
+class Own:
+    def method(self): pass
+held = tvm_ffi.Array([Own()])
+""",
+    "Python-defined class": """
+import typing
+@tvm_ffi.dataclasses.py_class("exit.Defined")
+class Defined(tvm_ffi.Object):
+    value: typing.Any
+    def method(self): pass
+held = Defined(lambda: 1)
+held.value
+""",
+    "subclass with state": """
+class Derived(tvm_ffi.testing.TestIntPair):
+    __slots__ = ("__dict__",)
+    def method(self): pass
+first = Derived(1, 2)
+first.state = lambda: 1
+held = tvm_ffi.Array([first])
+del first
+""",
+    "registered function": """
+@tvm_ffi.register_global_func("exit.registered")
+def registered(): pass
+""",
+    "registered object with a call": """
+class Callable:
+    def __call__(self): pass
+tvm_ffi.register_global_func("exit.callable", Callable())
+""",
+    "iterator": "values = tvm_ffi.Dict({1: lambda: 1}); held = iter(values.values())",
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_what_main_refers_to_is_finalised_at_exit(name: str, tmp_path: Path) -> None:
+    written = tmp_path / "text"
+    run_python(f"""
+import tvm_ffi.dataclasses, tvm_ffi.testing
+{HOLDERS[name]}
+out = open({str(written)!r}, "w")
+out.write("x")
+""")
+    assert written.read_text() == "x"
+
+
+def test_cpp_may_call_back_while_the_interpreter_ends() -> None:
+    done = run_python("""
+import tvm_ffi
+from tvm_ffi import testing
+
+class Last:
+    def __init__(self):
+        self.apply, self.show, self.length = testing.apply, print, tvm_ffi.convert(len)
+    def __del__(self):
+        self.apply(lambda: self.show("called", self.length("abc")))
+
+last = Last()
+""")
+    assert done == "called 3\n"

@@ -25,6 +25,21 @@ def make_class(frozen: bool = False, **members: Any) -> Any:
     return cls
 
 
+def test_a_property_that_is_its_own_getter_has_no_name() -> None:
+    own, first, second = (core.FFIProperty(None, None, True) for _ in range(3))
+    own.__init__(own, own, False, own, own)
+    first.__init__(second, None, True)
+    second.__init__(first, None, True)
+    for prop in (own, first, second):
+        with pytest.raises(RecursionError):
+            prop.__name__  # noqa: B018
+        assert "FFIProperty" in repr(prop)
+    pair = testing.TestIntPair(1, 2)
+    for access in (own.__get__, lambda obj: own.__set__(obj, 1), lambda obj: own.set(obj, 1)):
+        with pytest.raises(TypeError, match="not callable"):
+            access(pair)
+
+
 def test_a_field_that_is_replaced() -> None:
     cls = make_class()
     made, field = cls(7), cls.__dict__["v1"]

@@ -331,6 +331,51 @@ def test_a_callback_may_drop_its_own_function() -> None:
     assert box == []
 
 
+@pytest.mark.parametrize("is_function", [True, False])
+def test_a_callback_may_drop_the_last_reference_to_itself(is_function: bool) -> None:
+    class Callable:
+        def __call__(self) -> int:
+            api.TVMFFIObjectDecRef(handle)
+            alive.append(wr() is not None)
+            return 7
+
+    api = ctypes.PyDLL(tvm_ffi.libinfo.find_libtvm_ffi())
+    callable_ = (lambda: Callable.__call__(None)) if is_function else Callable()
+    alive: list[bool] = []
+    wr = weakref.ref(callable_)
+    function = tvm_ffi.convert(callable_)
+    handle = ctypes.c_void_p(function.__chandle__())
+    api.TVMFFIObjectIncRef(handle)
+    del callable_, function  # the count that was just added is the last one
+    result = (ctypes.c_int64 * 2)()
+    assert api.TVMFFIFunctionCall(handle, None, 0, result) == 0
+    assert result[1] == 7
+    assert alive == [True]
+    assert wr() is None
+
+
+def test_what_is_made_for_a_callable_lives_as_long_as_something_has_it() -> None:
+    wrappers: list[weakref.ref[tvm_ffi.Function]] = []
+    kept = tvm_ffi.List([])
+
+    def look(function: tvm_ffi.Function, keep: bool) -> None:
+        wrappers.append(weakref.ref(function))
+        if keep:
+            kept.append(function)
+
+    callables = [lambda: 1, lambda: 2]
+    testing.apply(look, callables[0], True)
+    testing.apply(look, callables[1], False)
+    assert [testing.apply(lambda n=n: n) for n in range(5)] == list(range(5))
+    assert wrappers[0]() is kept[0]
+    assert kept[0]() == 1
+    assert wrappers[1]() is None
+    references = [weakref.ref(item) for item in callables]
+    del callables
+    assert references[0]() is not None
+    assert references[1]() is None
+
+
 def test_a_callback_may_be_called_from_another_thread() -> None:
     function = tvm_ffi.convert(lambda x: x + 1)
     results: list[int] = []
@@ -498,3 +543,19 @@ def test_the_metadata_of_a_function_is_read_as_json(metadata: str, release_gil: 
     function = _register_with_metadata("testing.with_metadata", metadata)
     assert function.release_gil is release_gil
     assert function() is None
+
+
+def test_moves_of_a_function_do_not_pile_up() -> None:
+    """A function that leaves its wrapper is kept for calls in progress, once."""
+    function, other = (tvm_ffi.convert(lambda: 1) for _ in range(2))
+    before = testing.object_use_count(function)
+    for _ in range(100):
+        with pytest.raises(ValueError, match="already has"):
+            other.__move_handle_from__(function)
+    assert testing.object_use_count(function) == before
+    for _ in range(100):
+        empty = core._new_object(tvm_ffi.Function)
+        empty.__move_handle_from__(function)
+        function.__move_handle_from__(empty)
+        del empty
+    assert testing.object_use_count(function) <= before + 1

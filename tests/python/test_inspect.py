@@ -244,6 +244,15 @@ def test_why_names_a_class_after_a_thread_was_started() -> None:
     assert ".kept of class " in str(why(target)), kept
 
 
+def test_why_says_that_an_object_is_immortal() -> None:
+    answer = why(5)
+    if sys.getrefcount(5) < 1 << 28:
+        pytest.skip("this Python counts references to small integers")
+    assert answer.is_immortal
+    assert "Python references: not counted, it is immortal\n" in str(answer)
+    assert not why(testing.TestObjectBase()).is_immortal
+
+
 def test_why_names_variables() -> None:
     global MODULE_VARIABLE  # noqa: PLW0603
     local = MODULE_VARIABLE = tvm_ffi.List([])
@@ -357,7 +366,7 @@ def test_why_counts_what_does_not_show_itself(keeper: Any, name: str) -> None:
     release(keeper)
     del kept
     assert answer.unseen_cpp == 1
-    assert "1 reference from C++ code that does not show itself" in str(answer)
+    assert "1 reference from C++ code that cannot be inspected" in str(answer)
     assert why(target).unseen_cpp == 0
 
 

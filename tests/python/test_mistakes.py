@@ -1727,6 +1727,14 @@ def test_a_new_attribute_says_how_to_allow_it(names: dict[str, Any], make: str) 
     )
 
 
+@pytest.mark.parametrize("name", ["x" * 200, type("Name", (str,), {})("note")])
+def test_any_name_of_a_new_attribute_is_refused_alike(name: str) -> None:
+    """CPython remembers what short names of class `str` mean, and looks others up each time."""
+    for made in (tvm_ffi.List([1]), tvm_ffi.core.Error("ValueError", "", ""), Point(1)):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name[:50]}"):
+            setattr(made, name, 1)
+
+
 @pytest.mark.skipif(FREE_THREADED, reason="assignments there are CPython's")
 def test_it_says_so_in_an_init_too() -> None:
     class Noted(Point):

@@ -33,6 +33,12 @@ def test_system_library() -> None:
     assert tvm_ffi.system_lib("testing.") is module
 
 
+def test_a_module_that_was_moved_away_can_be_printed() -> None:
+    module = tvm_ffi.load_module(TESTING_LIBRARY)
+    tvm_ffi.convert(lambda x: None)(module._move())
+    assert "chandle=None" in repr(module)
+
+
 def test_load_module(library: Module) -> None:
     assert library.kind == "library"
     assert library["testing_dll_schema_id_int"](5) == 5

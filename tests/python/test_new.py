@@ -40,12 +40,40 @@ def test_a_project_has_no_placeholder_left(name: str, tmp_path: Path) -> None:
         "tvm-ffi",
         "é",
         "int",
+        "xor",
+        "linux",
+        "unix",
+        "index",
+        "help",
+        "package",
+        "test",
+        "all",
+        "install",
+        "edit-cache",
+        "tether-ffi",
+        "apache-tvm-ffi",
+        "match",
+        "numpy",
     ],
 )
 def test_a_name_that_cannot_work_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be the name of a project"):
         new.create(name, tmp_path / "project")
     assert not (tmp_path / "project").exists()
+
+
+def test_what_a_name_means_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"'xor' cannot .* it already means something in C\+\+"):
+        new.create("xor", tmp_path / "project")
+    with pytest.raises(ValueError, match="'help' cannot .* it already means something in CMake"):
+        new.create("help", tmp_path / "project")
+
+
+def test_the_folder_is_printed_for_a_shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert new.main(["thing", "--directory", str(tmp_path / "my $HOME")]) == 0
+    assert f"cd '{tmp_path}/my $HOME' && make" in capsys.readouterr().out
 
 
 def test_a_folder_with_files_is_left_alone(

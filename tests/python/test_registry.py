@@ -176,8 +176,10 @@ def test_library_lookup() -> None:
     assert found.name == "libtvm_ffi_testing.so"
     with pytest.raises(TypeError, match=r"extra_lib_paths\[0\] must be a pathlib.Path, got str"):
         libinfo._find_library_by_basename("apache-tvm-ffi", "tvm_ffi", ["x"])
-    with pytest.raises(RuntimeError, match="libtests_nobody.so"):
-        libinfo._find_library_by_basename("tests-no-package", "tests_nobody", [Path("/nowhere")])
+    for package in ("tests-no-package", ""):
+        message = "Cannot find library libtests_nobody.so; searched directories:\n  /nowhere\n  "
+        with pytest.raises(RuntimeError, match=message):
+            libinfo._find_library_by_basename(package, "tests_nobody", [Path("/nowhere")])
 
 
 def test_an_unreadable_path_entry_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -662,6 +662,10 @@ def test_stage_2_takes_the_prefix_and_what_is_below(
         (["--init-lib", "x", "a"], 2, "--init-prefix must be provided together"),
         (["--check", *INIT, "x", "a"], 2, "--check cannot be combined with --init-* flags"),
         (["--target", "c", "a"], 2, "invalid choice: 'c'"),
+        (["--indent", "-3", "a"], 2, "--indent must be a positive number, got -3"),
+        (["--indent", "0", "a"], 2, "--indent must be a positive number, got 0"),
+        (["--init-pypkg", 'a"b', "a"], 2, "--init-pypkg must be a name without quotes"),
+        (["--init-lib", "a\\b", "a"], 2, "--init-lib must be a name without quotes and backsl"),
     ],
 )
 def test_wrong_command_lines(
@@ -688,9 +692,75 @@ def test_modules_and_libraries_are_loaded_first(
     path = write(tmp_path / "a.py", f"{MARK}(prefix): no.such")
     assert run(monkeypatch, path, "--imports", " my_stub_module ;", "--dlls", f"{library};") == 0
     assert sys.modules["my_stub_module"].LOADED
-    with pytest.raises(ModuleNotFoundError):
-        run(monkeypatch, path, "--imports", "no_such_module")
     assert run(monkeypatch, path, "--dlls", "no_such_library.so") == 2
+
+
+@pytest.mark.parametrize("text", ["import no_such_module", "import sys\nsys.exit(1)", "1 / 0"])
+def test_a_module_that_cannot_be_imported_is_not_a_stale_file(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "my_bad_module.py", text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    arguments = [tmp_path, "--check", "--imports", "my_bad_module"]
+    assert run(monkeypatch, *arguments) == 2
+    assert "[Error] --imports: my_bad_module: " in capsys.readouterr().out
+
+
+def test_a_report_that_cannot_be_written_is_not_a_stale_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "a.py", f"{MARK}(prefix): no.such")
+    assert run(monkeypatch, path, "--check", "--coverage-out", tmp_path / "no" / "x.json") == 2
+    assert "[Error] --coverage-out: " in capsys.readouterr().out
+
+    def fail() -> Any:
+        raise RuntimeError("cannot ask")
+
+    monkeypatch.setattr(cli, "collect_global_funcs", fail)
+    assert run(monkeypatch, path, "--check") == 2
+    assert "[Error] cannot ask" in capsys.readouterr().out
+
+
+def test_a_byte_order_mark_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.py", f"{MARK}(begin): object/testing.TestIntPair", f"{MARK}(end)")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert run(monkeypatch, path) == 0
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf# tvm") and b"a: int" in path.read_bytes()
+    assert run(monkeypatch, path, "--check") == 0
+
+
+def test_the_class_of_a_type_that_is_gone_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "a.py", f"{MARK}(prefix): testing")
+    assert run(monkeypatch, path) == 0
+    text = path.read_text()
+    last = text.rindex(f"{MARK}(import-object): ffi.Object;False;_ffi_Object")
+    gone = [
+        f"{MARK}(import-object): ffi.Object;False;_ffi_Object",
+        '@_FFI_REG_OBJ("testing.Gone")',
+        "class Gone(_ffi_Object):",
+        '    """FFI binding for `testing.Gone`."""',
+        "",
+        f"    {MARK}(begin): object/testing.Gone",
+        "    a: int",
+        f"    {MARK}(end)",
+        "",
+    ]
+    # In the middle and at the end.
+    for before, after in [(text[:last], text[last:]), (text, "")]:
+        path.write_text(before + "\n".join(gone) + "\n" + after)
+        assert run(monkeypatch, path, "--check") == 1
+        assert run(monkeypatch, path) == 0
+        assert "Gone" not in path.read_text()
+        assert path.read_text().split() == text.split()
+    assert "[Removed]" in capsys.readouterr().out
+    # What the user wrote is not thrown away.
+    for member in ("    def mine(self): ...", "    mine = 1"):
+        path.write_text(text + "\n".join([*gone[:-1], member]) + "\n")
+        assert run(monkeypatch, path) == 2
+        assert "the type is no longer registered; delete the block" in capsys.readouterr().out
+        assert member in path.read_text() and "class Gone" in path.read_text()
 
 
 def test_our_own_stub_has_every_class_and_function_of_the_extension() -> None:

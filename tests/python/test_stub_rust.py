@@ -577,6 +577,55 @@ def test_prefixes_and_files_of_a_run(crate: Path, monkeypatch: pytest.MonkeyPatc
     assert run(monkeypatch, crate, "--check") == 2
 
 
+class TestNames:
+    """Types and prefixes whose names mean something in Rust."""
+
+    @pytest.fixture(autouse=True)
+    def types(self) -> None:
+        from tvm_ffi import Object
+        from tvm_ffi.dataclasses import py_class
+        from tvm_ffi.registry import get_registered_type_keys
+
+        names = [
+            "Abc",
+            "Object",
+            "String",
+            "match",
+            "Self",
+            "a-b",
+            "type.Foo",
+            "mod.Baz",
+            "d-d.Bar",
+        ]
+        for name in [*names, "self.X", "Option", "both.Pair", "both.PairObj"]:
+            key = f"testing_rust_names.{name}"
+            if key not in get_registered_type_keys():
+                py_class(key)(
+                    type("T", (Object,), {"__annotations__": {"s": str, "t": str | None}})
+                )
+
+    def test_names_are_made_free_or_left_out(
+        self, crate: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    ) -> None:
+        prefix = "testing_rust_names"
+        arguments = ["--init-pypkg", "p", "--init-lib", "l", "--init-prefix", prefix]
+        assert run(monkeypatch, crate, *arguments) == 2
+        out = capsys.readouterr().out
+        for name in ("d-d", "mod", "self"):
+            assert f"[Skipped] `{prefix}.{name}` cannot be the name of a module in rust" in out
+        assert f"[Skipped] `{prefix}.a-b` cannot be the name of a type in rust" in out
+        assert f"`{prefix}.both.Pair` and `{prefix}.both.PairObj` both define `PairObj`" in out
+        text = (crate / prefix / "mod.rs").read_text()
+        assert "use tvm_ffi::Object;" not in text and "use tvm_ffi::String;" not in text
+        assert "    base: tvm_ffi::Object,\n    pub s: tvm_ffi::String,\n" in text
+        for line in ("struct r#match {", "struct matchObj {", "struct Self_ {", "struct SelfObj {"):
+            assert f"pub {line}" in text
+        assert "::core::option::Option<" in text or "tvm_ffi::Optional" in text
+        assert not any(" Option<" in line for line in text.splitlines())
+        assert text.endswith("pub mod both;\npub mod r#type;\n")
+        assert run(monkeypatch, crate / prefix / "type") == 0
+
+
 def test_module_declarations_are_added_once(tmp_path: Path) -> None:
     (tmp_path / "mod.rs").write_text("pub mod b;\n// mine")
     for _ in range(2):

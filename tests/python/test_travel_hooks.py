@@ -363,13 +363,13 @@ def test_a_class_that_does_not_fit() -> None:
     name = b"test_travel_hooks"
     assert data.count(b"Plain") == 1
     for other in (b"Wrong", b"Wrung"):
-        with pytest.raises(TypeError, match="does not fit an object of type `tests.hooks.Node`"):
+        with pytest.raises(TypeError, match="is for type `.*`, not `tests.hooks.Node`"):
             pickle.loads(data.replace(b"Plain", other))
     assert name in data
     text = Node(1).__getstate__()["handle"]
     for cls in (testing.TestIntPair, tvm_ffi.Array, Direct):
         made = core._new_object(cls)
-        with pytest.raises(TypeError, match="does not fit an object of type `tests.hooks.Node`"):
+        with pytest.raises(TypeError, match="is for type `.*`, not `tests.hooks.Node`"):
             made.__setstate__({"handle": str(text)})
         assert made.__chandle__() == 0
     made = core._new_object(tvm_ffi.Object)  # a class above does

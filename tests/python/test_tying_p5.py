@@ -15,6 +15,7 @@ import weakref
 import pytest
 import tvm_ffi
 from support import (
+    CLASSES_DIE,
     NativeClient,
     Payload,
     Slotted,
@@ -433,8 +434,50 @@ def test_p5_stats_count_by_type() -> None:
     collect()
     assert (count(testing.TestIntPair), count(Stateful)) == before
     stats = tying.stats()
-    # More only for objects whose __class__ was changed: they count where they were made.
-    assert sum(stats["by_type"].values()) >= stats["live"] + stats["dormant"]
+    assert sum(stats["by_type"].values()) == stats["live"] + stats["dormant"]
+
+
+def test_p5_stats_follow_an_object_to_another_class() -> None:
+    class First(testing.TestIntPair):
+        __slots__ = ()
+
+    class Second(testing.TestIntPair):
+        __slots__ = ()
+
+    def counts() -> tuple[int, ...]:
+        by_type = tying.stats()["by_type"]
+        return tuple(by_type.get(cls, 0) for cls in (First, Second, testing.TestIntPair))
+
+    others = counts()[2]
+    made = First(1, 2)
+    assert made.__class__ is First and counts() == (1, 0, others)
+    made.__class__ = Second
+    assert type(made) is Second and counts() == (0, 1, others)
+    for wrong in (int, Stateful, 7):
+        with pytest.raises(TypeError):
+            made.__class__ = wrong  # type: ignore[assignment]
+    with pytest.raises(TypeError):
+        del made.__class__
+    assert counts() == (0, 1, others)
+    made.__class__ = testing.TestIntPair  # type: ignore[assignment]
+    assert counts() == (0, 0, others + 1)
+    del made
+    assert counts() == (0, 0, others)
+
+
+def test_p5_an_object_that_got_another_class_is_freed_with_it() -> None:
+    """The registered class needs no collector; one that nobody keeps may be part of a ring."""
+
+    class Own(testing.TestIntPair):
+        __slots__ = ()
+
+    made = testing.TestIntPair(1, 2)
+    made.__class__ = Own  # type: ignore[assignment]
+    Own.instance = made  # type: ignore[attr-defined]
+    dead = weakref.ref(Own)
+    del Own, made
+    collect()
+    assert dead() is None or not CLASSES_DIE
 
 
 def test_p5_stats_count_what_waits(client: NativeClient) -> None:

@@ -51,6 +51,21 @@ def through_nested_callback(owner: object) -> object:
     return tvm_ffi.convert(lambda: inner)
 
 
+def through(held: object) -> object:
+    return tvm_ffi.convert(lambda: held)
+
+
+def through_generator(owner: object) -> object:
+    suspended = (pair for pair in tvm_ffi.Dict({1: owner, 2: owner}).items())
+    next(suspended)
+    return through(suspended)
+
+
+def through_map_and_its_iterator(owner: object) -> object:
+    both = tvm_ffi.Map({1: owner})
+    return through((both, iter(both.values())))
+
+
 CYCLES: dict[str, Callable[[object], object]] = {
     "callback": through_callback,
     "bound method": through_bound_method,
@@ -67,7 +82,13 @@ CYCLES: dict[str, Callable[[object], object]] = {
     "field of a field": lambda owner: make_edges(make_edges(owner)),
     "container in a field": lambda owner: testing.TestObjectDerived({}, [owner]),
     "opaque object": lambda owner: tvm_ffi.convert(owner),
+    "iterator of a list": lambda owner: through(iter(tvm_ffi.List([owner]))),
+    "iterator of a map": lambda owner: through(iter(tvm_ffi.Map({owner: 1}))),
+    "iterator of a dict": lambda owner: through(iter(tvm_ffi.Dict({1: owner}).values())),
+    "generator over a dict": through_generator,
 }
+if not RULE_B:  # which does not look into an object with two owners
+    CYCLES["iterator and its map"] = through_map_and_its_iterator
 
 
 @pytest.mark.parametrize("cycle", CYCLES)

@@ -8,6 +8,7 @@ use: the junk made meanwhile would take its place.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import textwrap
 import threading
@@ -15,12 +16,18 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import foreign  # type: ignore[import-not-found]
 import numpy as np
 import pytest
 import tvm_ffi
-from support import run_python, use_count  # type: ignore[import-not-found]
+from support import (  # type: ignore[import-not-found]
+    NativeClient,
+    Stateful,
+    run_python,
+    use_count,
+)
 from tvm_ffi.dataclasses import py_class
-from tvm_ffi.testing import TestIntPair, echo
+from tvm_ffi.testing import TestIntPair, apply, echo
 
 TEXT = ["x" * 40] * 6
 junk: list[Any] = []
@@ -260,13 +267,15 @@ def test_a_hook_may_move_the_sequence_that_is_searched(make: Any, take: Any) -> 
     assert Key(8) in victim
 
 
-@pytest.mark.parametrize("how", ["in", "get", "item"])
+LOOK: dict[str, Any] = {
+    "in": lambda m, k: "v" * 40 if k in m else None,
+    "get": lambda m, k: m.get(k),
+    "item": lambda m, k: m[k],
+}
+
+
+@pytest.mark.parametrize("how", list(LOOK))
 def test_a_hook_may_move_the_map_or_the_key_of_a_lookup(how: str) -> None:
-    look: dict[str, Any] = {
-        "in": lambda m, k: "v" * 40 if k in m else None,
-        "get": lambda m, k: m.get(k),
-        "item": lambda m, k: m[k],
-    }
     victim = tvm_ffi.Map({Key(i): "v" * 40 for i in range(9)})
     key = Key(8)
 
@@ -276,7 +285,93 @@ def test_a_hook_may_move_the_map_or_the_key_of_a_lookup(how: str) -> None:
         junk[:] = [tvm_ffi.Map({Key(i): "OTHER" for i in range(9)}) for _ in range(30)]
 
     armed.append(take)
-    assert look[how](victim, key) == "v" * 40
+    assert LOOK[how](victim, key) == "v" * 40
+
+
+class Dying:
+    def __init__(self, action: Callable[[], None]) -> None:
+        self.action = action
+
+    def __del__(self) -> None:
+        self.action()
+
+
+def make_text_object() -> Any:
+    """The string object behind a text, which nothing else holds."""
+    return echo("k" * 40)._tvm_ffi_cached_object
+
+
+@pytest.mark.parametrize("make", [lambda: Key(8), make_text_object], ids=["object", "string"])
+@pytest.mark.parametrize("how", list(LOOK))
+def test_a_map_that_wakes_up_may_move_the_key(client: NativeClient, how: str, make: Any) -> None:
+    """What C++ threads let go of is freed then."""
+    results: list[Any] = []
+
+    def look() -> Any:
+        table = tvm_ffi.Map({**{Key(i): "v" * 40 for i in range(9)}, "k" * 40: "v" * 40})
+        holder = tvm_ffi.Array([table])
+        weak = weakref.ref(table)
+        del table
+        key = make()
+
+        def take() -> None:
+            echo(key._move())
+            junk[:] = [(tvm_ffi.List(["y" * 40]), Key(-1)) for _ in range(50)]
+
+        dying = Stateful(1)
+        dying.state = Dying(take)
+        client.hold(dying)
+        del dying
+        client.release_all_in_thread()
+        table = weak()
+        found = LOOK[how](table, key)
+        del holder
+        return found
+
+    def work() -> None:
+        # CPython runs pending calls, which free it earlier, in the main thread. That waits for this
+        # one, but may have just started it.
+        for _ in range(1000):
+            with contextlib.suppress(ValueError):
+                results.append(look())
+                break
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert results == ["v" * 40]
+
+
+class Streams(dict):
+    """The streams of a framework that runs Python code when it is asked."""
+
+    action: Callable[[], None]
+
+    def get(self, *_: Any) -> int:
+        self.action()
+        return 0x111
+
+
+@pytest.mark.parametrize("take", TAKES)
+@pytest.mark.parametrize("where", ["argument", "nested", "result", "element"])
+def test_a_framework_may_move_the_container_whose_stream_it_is_asked_for(
+    gather: Any, monkeypatch: pytest.MonkeyPatch, take: Any, where: str
+) -> None:
+    tagged = echo([foreign.Tensor(device=(2, 0)), *TEXT])
+    streams = Streams()
+    streams.action = lambda: take(tagged)
+    monkeypatch.setattr(foreign, "streams", streams)
+    if where == "argument":
+        got = gather(tagged, 1)[0]
+    elif where == "nested":
+        got = gather([tagged])[0][0]
+    elif where == "result":
+        got = apply(lambda: tagged)
+    else:
+        got = tvm_ffi.List([1])
+        got.append(tagged)
+        got = got[1]
+    assert list(got)[1:] == TEXT
 
 
 @pytest.mark.parametrize("take", TAKES)
@@ -342,13 +437,6 @@ def test_what_is_assigned_may_be_moved_by_its_conversion() -> None:
 
 
 def test_what_an_assignment_drops_may_move_the_object() -> None:
-    class Dying:
-        def __init__(self, action: Callable[[], None]) -> None:
-            self.action = action
-
-        def __del__(self) -> None:
-            self.action()
-
     holder = Holder(None)
 
     def take() -> None:

@@ -180,6 +180,13 @@ def test_arguments_that_are_dataclasses() -> None:
     point = Point(3, 4)
     assert wrapper(point, point) == (point, (3, 4), (1, 2))
     assert make_kwargs_wrapper(positions, ["a"], map_dataclass_to_tuple=[])(point) == (point,)
+    with pytest.raises(ValueError, match=r"map_dataclass_to_tuple: no argument is called 'x'; the"):
+        make_kwargs_wrapper(positions, ["a"], map_dataclass_to_tuple=["a", "x"])
+    signature = inspect.signature(lambda a, b: None)
+    wrapper = make_kwargs_wrapper_from_signature(
+        positions, signature, exclude_arg_names=["b"], map_dataclass_to_tuple=["a", "b"]
+    )
+    assert wrapper(point) == ((3, 4),)
 
 
 @dataclass

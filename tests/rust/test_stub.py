@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,20 @@ fn bindings_and_the_library_agree() {
 """
 
 
+# Types with names that the crate, the prelude or the language has.
+NAMES = """\
+import tvm_ffi
+from tvm_ffi.dataclasses import py_class
+
+for name in ("Abc", "Object", "String", "Option", "Clone", "Into", "Result", "match", "Self"):
+    fields = {"s": str, "t": str | None, "u": tvm_ffi.Object | None}
+    py_class(f"clash.{name}")(type(name, (tvm_ffi.Object,), {"__annotations__": fields}))
+opaque = {"ObjectCore": {"s": dict[str, int]}, "FieldGetter": {"s": dict[str, int]}}
+for name, fields in opaque.items():
+    py_class(f"clash.{name}")(type(name, (tvm_ffi.Object,), {"__annotations__": fields}))
+"""
+
+
 def test_bindings_compile_and_work(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "tests").mkdir()
@@ -61,12 +76,18 @@ def test_bindings_compile_and_work(tmp_path: Path) -> None:
         for line in (f"// tvm-ffi-stubgen(begin): {kind}", "// tvm-ffi-stubgen(end)")
     ]
     library = tmp_path / "src" / "lib.rs"
-    library.write_text("\n".join(marks) + "\n")
+    library.write_text("\n".join(["pub mod clash;", *marks]) + "\n")
+    clash = tmp_path / "src" / "clash.rs"
+    clash.write_text("// tvm-ffi-stubgen(prefix): clash\n")
+    (tmp_path / "names_that_clash.py").write_text(NAMES)
     generator = [sys.executable, "-m", "tvm_ffi.stub.cli", "--target", "rust"]
-    generator += ["--imports", "tvm_ffi.testing", str(library)]
-    subprocess.run(generator, check=True)
+    generator += ["--imports", "tvm_ffi.testing;names_that_clash", str(library), str(clash)]
+    paths = f"{tmp_path}{os.pathsep}{Path(tvm_ffi.__file__).parents[1].absolute()}"
+    with_names = {**os.environ, "PYTHONPATH": paths}
+    subprocess.run(generator, check=True, env=with_names)
+    assert clash.read_text().count("pub struct") == 22
     assert library.read_text().count("pub struct") >= 60
-    subprocess.run([*generator, "--check"], check=True)
+    subprocess.run([*generator, "--check"], check=True, env=with_names)
     environment = cargo_environment("stubs", tmp_path)
     environment["LD_LIBRARY_PATH"] = str(Path(tvm_ffi.__file__).parent / "lib")
     environment["RUSTFLAGS"] = "-D warnings"

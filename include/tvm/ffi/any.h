@@ -585,22 +585,39 @@ inline bool CallEqualPointer(void* hook, const Any& lhs, const Any& rhs) {
   return (first & 0xff) != 0;
 }
 
-TVM_FFI_NO_INLINE inline uint64_t CallHashHook(const TVMFFIAny* hook, const Any& value) {
+[[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowHookResult(const char* hook,
+                                                                             const Any& key,
+                                                                             const char* expected,
+                                                                             const Any& result) {
+  TVM_FFI_THROW(InternalError) << hook << " must return " << expected << ", but that of `"
+                               << key.GetTypeKey() << "` returned `"
+                               << TypeTraits<int64_t>::GetMismatchTypeInfo(
+                                      detail::AnyUnsafe::TVMFFIAnyPtrFromAny(result))
+                               << "`";
+  TVM_FFI_UNREACHABLE();
+}
+
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline uint64_t CallHashHook(const TVMFFIAny* hook,
+                                                                 const Any& value) {
   if (hook->type_index == TypeIndex::kTVMFFIOpaquePtr) return CallHashPointer(hook->v_ptr, value);
   AnyView args[] = {value};
   Any result = CallHook(hook, "__any_hash__", args, 1);
-  TVM_FFI_ICHECK_EQ(result.type_index(), TypeIndex::kTVMFFIInt) << "__any_hash__ must return int";
+  if (result.type_index() != TypeIndex::kTVMFFIInt) {
+    ThrowHookResult("__any_hash__", value, "int", result);
+  }
   return static_cast<uint64_t>(detail::AnyUnsafe::TVMFFIAnyPtrFromAny(result)->v_int64);
 }
 
-TVM_FFI_NO_INLINE inline bool CallEqualHook(const TVMFFIAny* hook, const Any& lhs, const Any& rhs) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline bool CallEqualHook(const TVMFFIAny* hook, const Any& lhs,
+                                                              const Any& rhs) {
   if (hook->type_index == TypeIndex::kTVMFFIOpaquePtr) {
     return CallEqualPointer(hook->v_ptr, lhs, rhs);
   }
   AnyView args[] = {lhs, rhs};
   Any result = CallHook(hook, "__any_equal__", args, 2);
-  TVM_FFI_ICHECK_EQ(result.type_index(), TypeIndex::kTVMFFIBool)
-      << "__any_equal__ must return bool";
+  if (result.type_index() != TypeIndex::kTVMFFIBool) {
+    ThrowHookResult("__any_equal__", lhs, "bool", result);
+  }
   return detail::AnyUnsafe::TVMFFIAnyPtrFromAny(result)->v_int64 != 0;
 }
 

@@ -162,33 +162,42 @@ inline void RunStaticInit(void (*block)()) {
   }
 }
 
+// Writes the name or the schema of a type. What is put together from several is given the
+// functions, not the strings, so that client code makes and destroys none.
+using TypeText = std::string (*)();
+
+// Appends the texts of `types`, separated.
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void AppendTexts(std::string* out,
+                                                            std::initializer_list<TypeText> types,
+                                                            const char* separator) {
+  const char* sep = "";
+  for (TypeText text : types) {
+    out->append(sep).append(text());
+    sep = separator;
+  }
+}
+
 // {"type":"<name>"}
-inline std::string Schema(const char* name) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string Schema(const char* name) {
   return std::string("{\"type\":\"").append(name).append("\"}");
 }
 
 // {"type":"<name>","args":[<args>]}
-inline std::string Schema(const char* name, std::initializer_list<std::string> args) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string Schema(const char* name,
+                                                              std::initializer_list<TypeText> args,
+                                                              const char* separator = ",") {
   std::string out = std::string("{\"type\":\"").append(name).append("\",\"args\":[");
-  const char* sep = "";
-  for (const std::string& arg : args) {
-    out.append(sep).append(arg);
-    sep = ",";
-  }
+  AppendTexts(&out, args, separator);
   return out.append("]}");
 }
 
 // {"type":"<name>","named_args":{"return":[<result>],"params":[<params>]}}
-inline std::string FunctionSchema(const char* name, const std::string& result,
-                                  std::initializer_list<std::string> params,
-                                  const char* separator = ",") {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string FunctionSchema(
+    const char* name, TypeText result, std::initializer_list<TypeText> params,
+    const char* separator = ",") {
   std::string out = std::string("{\"type\":\"").append(name);
-  out.append("\",\"named_args\":{\"return\":[").append(result).append("],\"params\":[");
-  const char* sep = "";
-  for (const std::string& param : params) {
-    out.append(sep).append(param);
-    sep = separator;
-  }
+  out.append("\",\"named_args\":{\"return\":[").append(result()).append("],\"params\":[");
+  AppendTexts(&out, params, separator);
   return out.append("]}}");
 }
 

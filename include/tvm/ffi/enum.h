@@ -118,6 +118,7 @@ template <typename Index>
 [[noreturn]] TVM_FFI_COLD_CODE void ThrowNoEnumEntry(int32_t type_index, const Index& index) {
   TVM_FFI_THROW(ValueError) << "Enum `" << TypeIndexToTypeKey(type_index)
                             << "` has no instance with index " << index;
+  TVM_FFI_UNREACHABLE();
 }
 
 // The state in the enum's column entry, nullptr when nothing is registered yet.

@@ -64,8 +64,8 @@ namespace tether {
 inline TVMFFIByteArray AsBytes(std::string_view s) { return TVMFFIByteArray{s.data(), s.size()}; }
 
 // Made by the runtime, so that an error outlives the library that raised it.
-inline ObjectPtr<Object> CreateError(const std::string& kind, const std::string& message,
-                                     const std::string& backtrace, TVMFFIObjectHandle cause_chain,
+inline ObjectPtr<Object> CreateError(std::string_view kind, std::string_view message,
+                                     std::string_view backtrace, TVMFFIObjectHandle cause_chain,
                                      TVMFFIObjectHandle extra_context) {
   TVMFFIByteArray kind_bytes = AsBytes(kind);
   TVMFFIByteArray message_bytes = AsBytes(message);
@@ -114,7 +114,7 @@ class TVM_FFI_DLL Error : public ObjectRef, public std::exception {
     obj->update_backtrace(obj, backtrace_str, update_mode);
   }
 
-  std::string TracebackMostRecentCallLast() const {
+  TVM_FFI_COLD_CODE std::string TracebackMostRecentCallLast() const {
     std::string_view text(get()->backtrace.data, get()->backtrace.size);
     std::vector<std::string_view> lines;
     for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string_view::npos;
@@ -125,7 +125,7 @@ class TVM_FFI_DLL Error : public ObjectRef, public std::exception {
     for (auto it = lines.rbegin(); it != lines.rend(); ++it) out.append(*it).append("\n");
     return out;
   }
-  std::string FullMessage() const {
+  TVM_FFI_COLD_CODE std::string FullMessage() const {
     return "Traceback (most recent call last):\n" + TracebackMostRecentCallLast() + kind() + ": " +
            message() + "\n";
   }
@@ -143,12 +143,12 @@ class TVM_FFI_DLL Error : public ObjectRef, public std::exception {
 };
 
 // Says that the host language has an exception pending; frontends re-raise that one.
-inline Error EnvErrorAlreadySet() { return Error("EnvErrorAlreadySet", "", ""); }
+TVM_FFI_COLD_CODE inline Error EnvErrorAlreadySet() { return Error("EnvErrorAlreadySet", "", ""); }
 
 namespace detail {
 
 // The error a failed call left in this thread's slot.
-inline Error MoveFromSafeCallRaised() {
+TVM_FFI_COLD_CODE inline Error MoveFromSafeCallRaised() {
   TVMFFIObjectHandle handle = nullptr;
   TVMFFIErrorMoveFromRaised(&handle);
   // A failure with an empty slot comes from code that raised in the host language only.
@@ -170,16 +170,23 @@ TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RaiseUnknownException() {
 }
 
 // Collects the message of one throw expression; the destructor throws.
+//
+// Each frame between a throw and its handler costs, and one with something to destroy as much as
+// another throw. So the function that the expression is in throws itself, nothing is left to
+// destroy when it does, and the expression makes no temporaries but this.
 class ErrorBuilder {
  public:
+  TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE ErrorBuilder(const char* kind,
+                                                   const TVMFFIByteArray* backtrace,
+                                                   bool log_before_throw)
+      : parts_(kind, std::string(backtrace->data, backtrace->size), log_before_throw) {}
   TVM_FFI_COLD_CODE ErrorBuilder(std::string kind, std::string backtrace, bool log_before_throw,
                                  std::optional<Error> cause_chain = std::nullopt,
                                  std::optional<ObjectRef> extra_context = std::nullopt)
-      : kind_(std::move(kind)),
-        backtrace_(std::move(backtrace)),
-        log_before_throw_(log_before_throw),
-        cause_chain_(std::move(cause_chain)),
-        extra_context_(std::move(extra_context)) {}
+      : parts_(std::move(kind), std::move(backtrace), log_before_throw) {
+    parts_.cause_chain = std::move(cause_chain);
+    parts_.extra_context = std::move(extra_context);
+  }
   TVM_FFI_COLD_CODE ErrorBuilder(std::string kind, const TVMFFIByteArray* backtrace,
                                  bool log_before_throw,
                                  std::optional<Error> cause_chain = std::nullopt,
@@ -193,25 +200,42 @@ class ErrorBuilder {
 #pragma warning(push)
 #pragma warning(disable : 4722)
 #endif
-  [[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE ~ErrorBuilder() noexcept(false) {
-    Error error(std::move(kind_), stream_.str(), std::move(backtrace_), std::move(cause_chain_),
-                std::move(extra_context_));
-    if (log_before_throw_) std::cerr << error.FullMessage();
-    throw error;
-  }
+  [[noreturn]] TVM_FFI_INLINE ~ErrorBuilder() noexcept(false) { throw Finish(); }
 #ifdef _MSC_VER
 #pragma warning(pop)
 #endif
 
-  std::ostringstream& stream() { return stream_; }
+  std::ostringstream& stream() { return parts_.stream; }
 
  private:
-  std::string kind_;
-  std::ostringstream stream_;
-  std::string backtrace_;
-  bool log_before_throw_;
-  std::optional<Error> cause_chain_;
-  std::optional<ObjectRef> extra_context_;
+  struct Parts {
+    Parts(std::string kind, std::string backtrace, bool log_before_throw)
+        : kind(std::move(kind)),
+          backtrace(std::move(backtrace)),
+          log_before_throw(log_before_throw) {}
+    std::string kind;
+    std::ostringstream stream;
+    std::string backtrace;
+    bool log_before_throw;
+    std::optional<Error> cause_chain;
+    std::optional<ObjectRef> extra_context;
+  };
+
+  // The error; destroys the parts.
+  TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE Error Finish() {
+    struct Destroy {
+      Parts* parts;
+      ~Destroy() { parts->~Parts(); }
+    } destroy{&parts_};
+    Error error(std::move(parts_.kind), parts_.stream.str(), std::move(parts_.backtrace),
+                std::move(parts_.cause_chain), std::move(parts_.extra_context));
+    if (parts_.log_before_throw) std::cerr << error.FullMessage();
+    return error;
+  }
+
+  union {
+    Parts parts_;
+  };
 };
 
 }  // namespace tether
@@ -274,6 +298,7 @@ TVM_FFI_DEFINE_CHECK_OP_(CheckNE, !=)
   ErrorBuilder(kind, TVMFFIBacktrace(file, line, func, 0), TVM_FFI_ALWAYS_LOG_BEFORE_THROW != 0)
           .stream()
       << "Check not null: " << expr << ' ';
+  TVM_FFI_UNREACHABLE();
 }
 
 template <typename T>

@@ -87,6 +87,7 @@ class ExpectedBase {
  private:
   [[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE static void ThrowNoError() {
     TVM_FFI_THROW(RuntimeError) << "Bad expected access: contains value, not error";
+    TVM_FFI_UNREACHABLE();
   }
   friend struct detail::ExpectedUnsafe;
 };
@@ -368,7 +369,7 @@ struct TypeTraits<Expected<T>> : public TypeTraitsBase {
   }
   static std::string TypeStr() { return "Expected<" + Success::TypeStr() + ">"; }
   static std::string TypeSchema() {
-    return tether::Schema("Expected", {Success::TypeSchema(), TypeTraits<Error>::TypeSchema()});
+    return tether::Schema("Expected", {&Success::TypeSchema, &TypeTraits<Error>::TypeSchema});
   }
 };
 

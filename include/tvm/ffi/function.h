@@ -399,16 +399,14 @@ class Function : public ObjectRef {
   // The three ways to call, with arguments that live until it returns.
   template <typename... Args>
   TVM_FFI_INLINE Any Invoke(Args&&... args) const {
-    AnyView packed[kArraySize<Args...>];
-    PackedArgs::Fill(packed, std::forward<Args>(args)...);
+    AnyView packed[kArraySize<Args...>] = {AnyView(args)...};
     Any result;
     Callee()->CallPacked(packed, static_cast<int32_t>(sizeof...(Args)), &result);
     return result;
   }
   template <typename... Args>
   TVM_FFI_INLINE static Any InvokeC(void* handle, TVMFFISafeCallType safe_call, Args&&... args) {
-    AnyView packed[kArraySize<Args...>];
-    PackedArgs::Fill(packed, std::forward<Args>(args)...);
+    AnyView packed[kArraySize<Args...>] = {AnyView(args)...};
     Any result;
     TVM_FFI_CHECK_SAFE_CALL(safe_call(handle, reinterpret_cast<const TVMFFIAny*>(packed),
                                       static_cast<int32_t>(sizeof...(Args)),
@@ -417,8 +415,7 @@ class Function : public ObjectRef {
   }
   template <typename... Args>
   TVM_FFI_INLINE int InvokeSafe(Any* result, Args&&... args) const {
-    AnyView packed[kArraySize<Args...>];
-    PackedArgs::Fill(packed, std::forward<Args>(args)...);
+    AnyView packed[kArraySize<Args...>] = {AnyView(args)...};
     FunctionObj* func = const_cast<FunctionObj*>(get());
     if (TVM_FFI_PREDICT_FALSE(func == nullptr)) {
       TVMFFIErrorSetRaisedFromCStr("TypeError", kNullCall);

@@ -9,6 +9,7 @@
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/error.h>
 
+#include <initializer_list>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -16,6 +17,22 @@
 
 namespace tvm {
 namespace ffi {
+namespace tether {
+
+// (0: int, 1: str) -> float
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string Signature(
+    TypeText result, std::initializer_list<TypeText> params) {
+  std::string out = "(";
+  size_t i = 0;
+  for (TypeText param : params) {
+    out.append(i == 0 ? "" : ", ").append(std::to_string(i)).append(": ").append(param());
+    ++i;
+  }
+  return out.append(") -> ").append(result());
+}
+
+}  // namespace tether
+
 namespace detail {
 
 template <typename T>
@@ -55,22 +72,10 @@ struct FuncFunctorImpl {
   static constexpr size_t num_args = sizeof...(Args);
   static constexpr bool unpacked_supported = (ArgSupported<Args> && ...) && RetSupported<R>;
 
-  // (0: int, 1: str) -> float
-  static std::string Sig() {
-    std::string out = "(";
-    size_t i = 0;
-    ((out.append(i == 0 ? "" : ", ")
-          .append(std::to_string(i))
-          .append(": ")
-          .append(Type2Str<Args>::v()),
-      ++i),
-     ...);
-    (void)i;
-    return out.append(") -> ").append(Type2Str<R>::v());
-  }
+  static std::string Sig() { return tether::Signature(&Type2Str<R>::v, {&Type2Str<Args>::v...}); }
   static std::string TypeSchema() {
-    return tether::FunctionSchema("ffi.Function", detail::TypeSchema<R>::v(),
-                                  {detail::TypeSchema<Args>::v()...});
+    return tether::FunctionSchema("ffi.Function", &detail::TypeSchema<R>::v,
+                                  {&detail::TypeSchema<Args>::v...});
   }
 };
 
@@ -117,6 +122,7 @@ namespace tether {
   TVM_FFI_THROW(TypeError) << "Mismatched type on argument #" << index << " when calling: `"
                            << (name != nullptr ? *name : std::string()) << sig() << "`. Expected `"
                            << expected << "` but got `" << actual << "`";
+  TVM_FFI_UNREACHABLE();
 }
 
 [[noreturn]] TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void ThrowResultMismatch(
@@ -140,6 +146,7 @@ namespace tether {
   TVM_FFI_THROW(TypeError) << "Mismatched number of arguments when calling: `"
                            << (name != nullptr ? *name : std::string()) << sig() << "`. Expected "
                            << expected << " but got " << actual << " arguments";
+  TVM_FFI_UNREACHABLE();
 }
 
 template <typename T>

@@ -190,11 +190,11 @@ struct OwningPtrTraits : public TypeTraitsBase {
   }
   static std::string TypeStr() { return O::_type_key; }
   static std::string TypeSchema() {
-    std::string schema = Schema(O::_type_key);
-    return kNullable ? Schema("Optional", {schema}) : schema;
+    return kNullable ? Schema("Optional", {&SchemaOfObject}) : SchemaOfObject();
   }
 
  private:
+  static std::string SchemaOfObject() { return Schema(O::_type_key); }
   TVM_FFI_INLINE static Ptr Wrap(ObjectPtr<O>&& ptr) {
     if constexpr (kNullable) {
       return std::move(ptr);

@@ -482,7 +482,7 @@ struct TypeTraits<Optional<T>> : public TypeTraitsBase {
   }
   static std::string TypeStr() { return "Optional<" + TypeTraits<T>::TypeStr() + ">"; }
   static std::string TypeSchema() {
-    return tether::Schema("Optional", {TypeTraits<T>::TypeSchema()});
+    return tether::Schema("Optional", {&TypeTraits<T>::TypeSchema});
   }
 };
 

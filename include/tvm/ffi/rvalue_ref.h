@@ -73,7 +73,7 @@ struct TypeTraits<RValueRef<TObjRef>> : public TypeTraitsBase {
   }
   static std::string TypeStr() { return "RValueRef<" + TypeTraits<TObjRef>::TypeStr() + ">"; }
   static std::string TypeSchema() {
-    return tether::Schema("ObjectRValueRef", {TypeTraits<TObjRef>::TypeSchema()});
+    return tether::Schema("ObjectRValueRef", {&TypeTraits<TObjRef>::TypeSchema});
   }
 
  private:

@@ -154,18 +154,19 @@ def _of_field(message: str, field: str, type_key: str, cls: type) -> str:
     return f"{about}: expected `{failed.group(2)}`, got `{_actual_name(failed.group(1), cls)}`"
 
 
-def _py_error(
-    error: Any,
+def class_and_text(
+    kind: str,
+    message: str,
     classes: tuple[type, ...] = (),
     field: str | None = None,
     type_key: str = "",
-) -> BaseException:
-    """Make the Python exception for an FFI error, with the error's frames as its traceback.
+) -> tuple[type[BaseException], str]:
+    """Return the class of the Python exception for an error of C++, and what it says.
 
-    `classes` are those of the arguments that Python gave. With `field` the error is about the value
-    given for a field.
+    C++ asks where a table does not say it: the kind is not registered, or the message may name
+    types. `classes` are those of the arguments that Python gave. With `field` the error is about
+    the value given for a field.
     """
-    kind, message = error.kind, error.message
     cls: Any = ERROR_NAME_TO_TYPE.get(kind)
     if cls is None:
         cls, message = _class_of_kind(kind, message)
@@ -174,25 +175,10 @@ def _py_error(
             message = _of_field(message, field, type_key, classes[0])
         elif "`" in message:
             message = _in_python_words(message, classes)
-    exception: Any
-    try:
-        exception = cls(message)
-    except Exception:
-        exception = None
-    if not isinstance(exception, BaseException):
-        # A registered class that cannot be built from one message must not hide the message.
-        exception = RuntimeError(f"{kind}: {error.message}")
-    if core._WITH_APPEND_BACKTRACE is not None:  # clients may assign to it
-        exception = core._WITH_APPEND_BACKTRACE(exception, error.backtrace)
-    object.__setattr__(exception, "__tvm_ffi_error__", error)
-    try:
-        return exception
-    finally:
-        del exception  # this frame may end up in a traceback; it must not hold the exception
+    return cls, message
 
 
 EXPORTS = (
     "ERROR_NAME_TO_TYPE",
     "ERROR_TYPE_TO_NAME",
-    "_py_error",
 )

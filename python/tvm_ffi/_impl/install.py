@@ -57,8 +57,10 @@ HOOKS = {
     "object_repr": objects.object_repr,
     "error_kinds": errors.ERROR_TYPE_TO_NAME,
     "describe": signatures.describe,
-    "make_exception": errors._py_error,
-    "extend_traceback": tracebacks.extend_traceback,
+    "error_classes": errors.ERROR_NAME_TO_TYPE,
+    "class_and_text": errors.class_and_text,
+    "known_places": tracebacks.KNOWN_PLACES,
+    "find_places": tracebacks.find_places,
     "release_frames": tracebacks.release_frames,
     "dtype_of_torch": libraries._convert_torch_dtype_to_ffi_dtype,
     "dtype_of_numpy": libraries._convert_numpy_dtype_to_ffi_dtype,
@@ -76,7 +78,7 @@ def install(core_module: Any) -> None:
             setattr(core, name, value)
             if hasattr(value, "__qualname__"):
                 value.__module__ = core.__name__
-    core._WITH_APPEND_BACKTRACE = tracebacks._with_append_backtrace
+    core._WITH_APPEND_BACKTRACE = core._with_append_backtrace
     core._TRACEBACK_TO_BACKTRACE_STR = core._traceback_text
     objects.install()
     libraries.install()

@@ -177,8 +177,8 @@ def check_class(cls: type, obj: Any) -> None:
         return
     if expected.type_index != index and expected.type_index not in info.type_ancestors:
         raise TypeError(
-            f"the class `{cls.__module__}.{cls.__qualname__}` is one of `{expected.type_key}`, and "
-            f"does not fit an object of type `{info.type_key}`"
+            f"the class `{cls.__module__}.{cls.__qualname__}` is for type `{expected.type_key}`, "
+            f"not `{info.type_key}`"
         )
 
 

@@ -9,15 +9,21 @@
 from __future__ import annotations
 
 import re
+import sys
 import types
 
 TYPE_CHECKING = False  # typing costs a third of the import time, and only checkers need it
 if TYPE_CHECKING:
     from typing import Any
 
+# Half initialised at this point: its C types and functions exist.
+core: Any = sys.modules["tvm_ffi.core"]
+
 _FRAME_LINE = re.compile(r'File "(.+?)", line (\d+), in (.+)')
 _MAX_INT = 2**31 - 1  # of C, in which the interpreter counts lines
 _MAX_PLACES = 4096
+_MAX_TEXTS = 1024
+_MAX_TEXT = 4096  # characters
 
 
 def _parse_backtrace(backtrace: str) -> list[tuple[str, int, str]]:
@@ -73,23 +79,24 @@ class TracebackManager:
             function = self._functions[key] = types.FunctionType(code, {})
         return function
 
+    def _frame_at(self, filename: str, lineno: int, func: str) -> types.FrameType:
+        """Return a frame for the given place.
+
+        It belongs to a generator that never ran: such a frame has no caller, so a traceback that
+        holds it keeps no locals alive.
+        """
+        return self._function_at(filename, lineno, func)().gi_frame
+
     def append_traceback(
         self,
         tb: types.TracebackType | None,
         filename: str,
         lineno: int,
         func: str,
-        *,
-        _lasti: int = -1,
     ) -> types.TracebackType:
-        """Return an entry for the given place, in front of `tb`.
-
-        Its frame belongs to a generator that never ran: such a frame has no caller, so a traceback
-        that holds it keeps no locals alive.
-        """
+        """Return an entry for the given place, in front of `tb`."""
         lineno = max(0, min(lineno, _MAX_INT))
-        frame = self._function_at(filename, lineno, func)().gi_frame
-        return types.TracebackType(tb, frame, _lasti, lineno)
+        return types.TracebackType(tb, self._frame_at(filename, lineno, func), -1, lineno)
 
 
 _TRACEBACK_MANAGER = TracebackManager()
@@ -100,30 +107,24 @@ _traceback_of = BaseException.__traceback__.__get__  # type: ignore[union-attr]
 _set_traceback = BaseException.with_traceback
 
 
-def _with_append_backtrace(
-    py_error: BaseException, backtrace: str, known: int = 0
-) -> BaseException:
-    """Put the frames of `backtrace`, most recent call first, around the exception's traceback.
-
-    `known`: how many bytes of the text are in the traceback already. The outermost entry is marked
-    with the size of the whole text, so that it is not written again at the next crossing.
-    """
-    traceback = _traceback_of(py_error)
-    is_whole = known > 0 or traceback is None
-    places = [place for place in _parse_backtrace(backtrace) if not _is_own(place[0])]
-    for i, place in enumerate(places, start=1):
-        mark = -1
-        if i == len(places) and is_whole:
-            mark = -2 - min(known + len(backtrace.encode()), _MAX_INT - 2)
-        traceback = _TRACEBACK_MANAGER.append_traceback(traceback, *place, _lasti=mark)
-    return _set_traceback(py_error, traceback)
+# What `find_places` said of the texts that came last. C++ looks here first: the errors of one place
+# have one text. Their tracebacks share its frames, which are empty.
+KNOWN_PLACES: dict[str, tuple[tuple[types.FrameType, int], ...]] = {}
 
 
-def extend_traceback(exception: BaseException, backtrace: str, known: int, anew: bool) -> None:
-    """Give an exception that comes back from C++ the frames it crossed, or all anew."""
-    if anew:
-        _set_traceback(exception, None)
-    _with_append_backtrace(exception, backtrace, known)
+def find_places(backtrace: str) -> tuple[tuple[types.FrameType, int], ...]:
+    """Return frame and line of each place that a text names, most recent call first."""
+    places = []
+    for filename, lineno, func in _parse_backtrace(backtrace):
+        if not _is_own(filename):
+            line = min(lineno, _MAX_INT)
+            places.append((_TRACEBACK_MANAGER._frame_at(filename, line, func), line))
+    found = tuple(places)
+    if len(backtrace) <= _MAX_TEXT:
+        if len(KNOWN_PLACES) >= _MAX_TEXTS:  # generated code may have any number
+            KNOWN_PLACES.clear()
+        KNOWN_PLACES[backtrace] = found
+    return found
 
 
 def _without_locals(traceback: types.TracebackType | None) -> types.TracebackType | None:
@@ -138,9 +139,9 @@ def _without_locals(traceback: types.TracebackType | None) -> types.TracebackTyp
     return traceback
 
 
-def release_frames(exception: BaseException, backtrace: str, known: int, anew: bool) -> None:
+def release_frames(exception: BaseException, backtrace: str) -> None:
     """Replace the frames of an exception that C++ keeps, and of its causes, by bare places."""
-    extend_traceback(exception, backtrace, known, anew)
+    core._with_append_backtrace(_set_traceback(exception, None), backtrace)
     seen = {id(exception)}
     rest = [exception]
     while rest:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 core: Any = sys.modules["tvm_ffi.core"]
 
 _abi = core._abi
-# What may be put into a container (containers.cc); 0 is an element or a value.
+# What is put into a container (Put in src/python/data/container_base.h); 0: an element or a value.
 _PUT_KEY = 1
 _PUT_LIST = 2
 _OBJECT_BEGIN = _abi.kTVMFFIStaticObjectBegin

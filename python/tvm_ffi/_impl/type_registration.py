@@ -53,11 +53,31 @@ def _set_type_cls(type_info: TypeInfo, type_cls: type) -> None:
     _bind_class(type_info, type_cls)
 
 
+def _reload_hint(type_key: str, type_cls: type) -> str:
+    """Say more where a class of the same name has the key: its module is executed again."""
+    info = key_to_info.get(type_key)
+    before = info.type_cls if info is not None else None
+    names = [(c.__module__, c.__qualname__) for c in (before, type_cls) if c is not None]
+    if len(names) < 2 or names[0] != names[1]:
+        return ""
+    return (
+        f" by an earlier definition of {type_cls.__module__}.{type_cls.__qualname__}. A type is "
+        "defined once in a process: its module cannot be reloaded, nor can its definition be "
+        "executed again"
+    )
+
+
 def _register_py_class(parent_type_info: TypeInfo, type_key: str, type_cls: type) -> TypeInfo:
     """Give a class defined in Python a type index of its own, below `parent_type_info`."""
     known = core._object_type_key_to_index(type_key)
+    if not type_key or "\0" in type_key:
+        raise ValueError(
+            f"{type_cls.__name__} cannot have the type key {type_key!r}: "
+            "a key is not empty and has no NUL"
+        )
     if type_key in key_to_info or (known is not None and known not in python_indices):
-        raise ValueError(f"Type key '{type_key}' is already registered")
+        message = f"Type key '{type_key}' is already registered"
+        raise ValueError(message + _reload_hint(type_key, type_cls))
     ancestors = [*parent_type_info.type_ancestors, parent_type_info.type_index]
     type_index = core._get_or_alloc_type_index(
         type_key, len(ancestors), parent_type_info.type_index

@@ -22,6 +22,8 @@ from . import _steps, _toolchain
 
 _MISSES = 3
 _COUNT = "misses"
+# What these read is read before the precompiled header, which must be the first.
+_FIRST = ("-include", "-imacros")
 
 
 def _misses_wanted() -> int | None:
@@ -40,6 +42,8 @@ def hints_for(root: Path, compiler: list[str], flags: list[str], prelude: str) -
     """Return how to use the precompiled header in the cache `root`; makes it if it is time to."""
     wanted = _misses_wanted()
     if wanted is None:
+        return _steps.Hints()
+    if any(flag.startswith(_FIRST) for flag in flags):
         return _steps.Hints()
     parts = json.dumps([_toolchain.identity(compiler), flags, prelude])
     key = hashlib.sha256(parts.encode()).hexdigest()[:16]
@@ -61,9 +65,10 @@ def _make(
 ) -> _steps.Hints:
     header = directory / "prelude.h"
     output = directory / ("prelude.h.gch" if style == "gcc" else "prelude.pch")
-    command = [*compiler, *flags, "-MMD", "-MF", "prelude.d", "-x", "c++-header", str(header)]
+    command = [*compiler, *flags, "-MD", "-MF", "prelude.d", "-x", "c++-header", str(header)]
     command += ["-o", _steps.TEMPORARY]
-    step = _steps.Step(output, command, [header], directory / "prelude.d")
+    named = _steps.files_in(flags, directory)
+    step = _steps.Step(output, command, [header], directory / "prelude.d", named=named)
     if not _steps.all_done(directory, [step]):
         with FileLock(str(directory / "lock")):
             _steps.replace_text(header, prelude)

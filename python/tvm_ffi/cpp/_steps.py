@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -19,10 +20,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-_RECORD = "build.json"
+RECORD = "build.json"
+# What compilers and linkers read besides their command line.
+_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH")
 _LOGGER = logging.getLogger("tvm_ffi.cpp.extension")
 
 
@@ -47,18 +51,20 @@ class Step:
     inputs: list[Path]
     depfile: Path | None = None
     hints: Hints = field(default_factory=Hints)
+    named: list[Path] = field(default_factory=list)  # files in flags; see `files_in`
 
-    def words(self) -> list[str]:
+    def words(self, with_hints: bool = True) -> list[str]:
         """Return the command line."""
         temporary = str(self.output) + ".tmp"
         words = [temporary if word == TEMPORARY else word for word in self.command]
-        return [*words, *self.hints.flags]
+        return [*words, *self.hints.flags] if with_hints else words
 
 
-def mark(path: Path) -> list[int] | None:
+def mark(path: Path | str) -> list[int] | None:
     """Return what changes when a file is written, or None if there is no such file."""
     try:
-        stat = path.stat()
+        # Not Path.stat: this is asked for hundreds of headers each time.
+        stat = os.stat(path)  # noqa: PTH116
     except OSError:
         return None
     return [stat.st_size, stat.st_mtime_ns]
@@ -66,7 +72,7 @@ def mark(path: Path) -> list[int] | None:
 
 def _read_record(directory: Path) -> dict[str, Any]:
     try:
-        record = json.loads((directory / _RECORD).read_text("utf-8"))
+        record = json.loads((directory / RECORD).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
@@ -85,14 +91,19 @@ def replace_text(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
+def _environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+
+
 def _is_done(step: Step, record: dict[str, Any]) -> bool:
     entry: Any = record.get(step.output.name)
     try:
         return (
             entry["command"] == step.command
+            and entry["environment"] == _environment()
             and entry["output"] is not None
             and entry["output"] == mark(step.output)
-            and all(mark(Path(path)) == old for path, old in entry["inputs"].items())
+            and all(mark(path) == old for path, old in entry["inputs"].items())
             and all(str(path) in entry["inputs"] for path in step.inputs)
         )
     except (TypeError, KeyError, AttributeError):
@@ -101,13 +112,13 @@ def _is_done(step: Step, record: dict[str, Any]) -> bool:
 
 def has_record(directory: Path) -> bool:
     """Return whether a build has begun in the folder."""
-    return (directory / _RECORD).exists()
+    return (directory / RECORD).exists()
 
 
 def begin_record(directory: Path) -> None:
     """Say that the folder is one of ours, before anything is written to it."""
     if not has_record(directory):
-        replace_text(directory / _RECORD, "{}")
+        replace_text(directory / RECORD, "{}")
 
 
 def all_done(directory: Path, steps: Iterable[Step]) -> bool:
@@ -122,47 +133,112 @@ def inputs_of(directory: Path, output: str) -> list[Path]:
     return [Path(path) for path in entry["inputs"]] if isinstance(entry, dict) else []
 
 
+# Blanks and # in names have a backslash before them, and backslashes before that are doubled.
+_DEPFILE_NAME = re.compile(r"(?:\\[ \t]|[^ \t])+")
+_DEPFILE_ESCAPE = re.compile(r"(\\*)\\([ \t#])")
+
+
 def _names_in_depfile(text: str) -> Iterator[str]:
     """Yield the prerequisites in a make rule as compilers write it."""
     rule = text.replace("\\\n", " ").split("\n", 1)[0]
     _, _, names = rule.partition(": ")
-    name = ""
-    for word in names.split(" "):
-        if word.endswith("\\"):  # an escaped blank
-            name += word[:-1] + " "
-            continue
-        name += word
-        if name:
-            yield name.replace("$$", "$").replace("\\#", "#")
-        name = ""
+    for match in _DEPFILE_NAME.finditer(names):
+        name = _DEPFILE_ESCAPE.sub(lambda m: "\\" * (len(m[1]) // 2) + m[2], match[0])
+        yield name.replace("$$", "$")
 
 
-def _run(step: Step, directory: Path) -> tuple[str, subprocess.CompletedProcess[str]]:
-    words = step.words()
-    done = subprocess.run(
-        words, cwd=directory, capture_output=True, text=True, errors="replace", check=False
-    )
+_Done = tuple[str, subprocess.CompletedProcess[str]]
+
+
+def _run(step: Step, directory: Path) -> _Done:
+    line, done = _run_words(step.words(), directory)
+    if done.returncode != 0 and step.hints.flags:
+        # Perhaps only what makes it faster is broken; if not, these messages are the better ones.
+        line, done = _run_words(step.words(with_hints=False), directory)
+    return line, done
+
+
+def _run_words(words: list[str], directory: Path) -> _Done:
+    try:
+        done = subprocess.run(
+            words, cwd=directory, capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError as error:
+        if not directory.is_dir():
+            raise
+        raise BuildError(
+            f"{words[0]} cannot be run: {error.strerror}; "
+            "CXX, CC and CUDA_HOME or ROCM_HOME say which compilers are used"
+        ) from error
     line = shlex.join(words)
     if os.environ.get("TVM_FFI_CPP_EXTENSION_LOG_BUILD", "") in ("1", "stdout", "stderr"):
         _LOGGER.info("%s\n%s%s", line, done.stdout, done.stderr)
     return line, done
 
 
-def _hidden_names(step: Step, headers: list[Path]) -> list[Path]:
+# Options that name a folder of headers, in the order in which the folders are searched.
+_FOLDER_OPTIONS = (
+    ("-iquote",),
+    ("-I", "--include-directory=", "--include-directory"),
+    ("-isystem",),
+    ("-idirafter",),
+)
+
+
+def values_of(words: list[str], *options: str) -> list[str]:
+    """Return the values of options that are written as one word or as two."""
+    values = []
+    for word, following in pairwise([*words, ""]):
+        option = next((option for option in options if word.startswith(option)), None)
+        if option is not None:
+            values.append(word[len(option) :] or following)
+    return values
+
+
+def files_in(words: list[str], directory: Path) -> list[Path]:
+    """Return the files that flags name: objects, archives, ``@file``, ``-Wl,--option=file``...
+
+    Only paths with a slash: a bare name, as after ``-soname``, is rarely a file of the user.
+    """
+    found = []
+    for word in words:
+        for part in {word, *word.replace("=", ",").split(",")}:
+            path = directory / part.removeprefix("@")
+            try:
+                if "/" in part and path.is_file():
+                    found.append(path)
+            except (OSError, ValueError):  # too long for a path, or has a NUL
+                continue
+    return sorted(set(found))
+
+
+def libraries_in(words: list[str], directory: Path) -> list[Path]:
+    """Return where ``-l`` looks in the folders of ``-L``; a file that is not there may come."""
+    folders = [directory / folder for folder in values_of(words, "-L", "--library-path=")]
+    names: list[str] = []
+    for name in values_of(words, "-l"):
+        names += [name[1:]] if name.startswith(":") else [f"lib{name}.so", f"lib{name}.a"]
+    return [folder / name for folder in folders for name in names]
+
+
+def _hidden_names(step: Step, headers: list[Path], directory: Path) -> list[Path]:
     """Return the files that do not exist, but would be read instead of a header if they did.
 
     A header that was found in a folder of the search path would be hidden by one of the same name
     in a folder before it.
     """
     folders = [path.parent for path in step.inputs]
-    folders += [Path(word[2:]) for word in step.command if word.startswith("-I") and word != "-I"]
-    hidden = []
+    for options in _FOLDER_OPTIONS:
+        folders += [directory / folder for folder in values_of(step.command, *options)]
+    folders = list(dict.fromkeys(folders))
+    hidden: dict[Path, None] = {}
     for header in headers:
+        text = str(header)
         for index, folder in enumerate(folders):
-            if header.is_relative_to(folder):
-                name = header.relative_to(folder)
-                hidden += [earlier / name for earlier in folders[:index]]
-    return [path for path in dict.fromkeys(hidden) if not path.exists()]
+            if text.startswith(f"{folder}/"):
+                name = text[len(str(folder)) + 1 :]
+                hidden |= dict.fromkeys(earlier / name for earlier in folders[:index])
+    return [path for path in hidden if not path.exists()]
 
 
 def _entry(step: Step, directory: Path, before: dict[str, Any]) -> dict[str, Any]:
@@ -175,10 +251,17 @@ def _entry(step: Step, directory: Path, before: dict[str, Any]) -> dict[str, Any
         names += [directory / name for name in _names_in_depfile(text)]
         names = [path for path in names if path.parent != step.hints.directory]
         names += step.hints.inputs
-        names += _hidden_names(step, names)
+        names += _hidden_names(step, names, directory)
     # A source that changes while the compiler runs differs from `before` and is compiled again.
+    # Not so the files in flags: some are written by the command, as with -Wl,-Map=file.
+    names += step.named
     marks = {**{str(path): mark(path) for path in names}, **before}
-    return {"command": step.command, "inputs": marks, "output": mark(step.output)}
+    return {
+        "command": step.command,
+        "environment": _environment(),
+        "inputs": marks,
+        "output": mark(step.output),
+    }
 
 
 def jobs() -> int:
@@ -186,7 +269,7 @@ def jobs() -> int:
     text = os.environ.get("MAX_JOBS")
     if not text:
         return os.cpu_count() or 1
-    if not text.isdigit() or int(text) < 1:
+    if not re.fullmatch(r"\s*0*[1-9][0-9]{0,8}\s*", text, re.ASCII):
         raise ValueError(f"MAX_JOBS must be a positive number, got {text!r}")
     return int(text)
 
@@ -231,7 +314,7 @@ def run_steps(directory: Path, waves: list[list[Step]]) -> None:
                     f"is it a compiler?\ncommand:\n{line}"
                 ) from None
             record[step.output.name] = _entry(step, directory, marks)
-        replace_text(directory / _RECORD, json.dumps(record))
+        replace_text(directory / RECORD, json.dumps(record))
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def found(tool: str, kind: str) -> str:
     path = shutil.which(tool)
     if path is None:
         raise missing(tool, kind)
-    return path
+    return str(Path(path).absolute())  # commands run in the build folder
 
 
 def _from_environment(variable: str, default: str, kind: str) -> list[str]:

@@ -18,7 +18,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,9 @@ _PRELUDE = """\
 #include <tvm/ffi/function.h>
 """
 _OBJECTS = (".o", ".obj")
+# Suffixes that compilers know; a file with another one is C++, also a header.
+_KNOWN = (".cc", ".cpp", ".cxx", ".c++", ".cp", ".s", ".S", ".sx", ".ii", ".m", ".mm", ".mii")
+_LOCK = "lock"
 _EMBED_CUBIN = Path(__file__).parents[1].absolute() / "utils" / "embed_cubin.py"
 # What a folder that cannot be written to gives, in the order of likelihood.
 _CANNOT_WRITE = (errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EPERM, errno.ENOSPC)
@@ -63,12 +67,18 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # ---- what users pass ----------------------------------------------------------------------------
 
 
+def _items(what: str, expected: str, value: Any) -> list[Any]:
+    if isinstance(value, (bytes, bytearray)) or not isinstance(value, Iterable):
+        raise TypeError(f"{what} must be {expected}, got {type(value).__name__}")
+    return list(value)
+
+
 def _texts(what: str, value: _Texts) -> list[str]:
     if value is None:
         return []
     if isinstance(value, str):
         return [value]
-    texts = list(value)
+    texts = _items(what, "a str or a list of str", value)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"{what}[{i}] must be a str, got {type(text).__name__}")
@@ -80,7 +90,11 @@ def _flags(what: str, flags: Sequence[str] | None) -> list[str]:
     if isinstance(flags, str):
         raise TypeError(f"{what} must be a list of str, got one str: {flags!r}")
     words: list[str] = []
+    if flags is not None:
+        flags = _items(what, "a list of str", flags)
     for flag in _texts(what, flags):
+        if "\0" in flag:
+            raise ValueError(f"{what}: {flag!r} has a NUL character")
         try:
             words += shlex.split(flag)
         except ValueError as error:
@@ -102,6 +116,15 @@ def _functions(functions: Mapping[str, str] | Sequence[str] | str | None) -> dic
                 f"functions: {name!r} is not the name of a function. "
                 "A function in a namespace needs a function outside of it that calls it."
             )
+        doc = found[name]
+        if doc is None:
+            found[name] = ""
+        elif not isinstance(doc, str):
+            raise TypeError(
+                f"functions[{name!r}] must be a str, its documentation, got {type(doc).__name__}"
+            )
+        elif "\0" in doc:  # what is compiled is a string of C, which would end there
+            raise ValueError(f"functions[{name!r}]: the documentation has a NUL character")
     return found
 
 
@@ -179,7 +202,7 @@ class _Plan:
     # -- compilers --
 
     def _suffixes(self) -> set[str]:
-        return {Path(source).suffix.lower() for source in self.sources}
+        return {_suffix(source) for source in self.sources}
 
     def _uses_gpu(self) -> bool:
         return ".cu" in self._suffixes()
@@ -248,7 +271,7 @@ class _Plan:
     # -- steps --
 
     def _object_name(self, source: str, counts: dict[str, int]) -> str:
-        kind = {".c": "c", ".cu": "cuda"}.get(Path(source).suffix.lower(), "cpp")
+        kind = {".c": "c", ".cu": "cuda"}.get(_suffix(source), "cpp")
         number = counts[kind] = counts.get(kind, -1) + 1
         return f"{kind}_{number}.o"
 
@@ -258,15 +281,20 @@ class _Plan:
         compile_steps, objects = [], []
         counts: dict[str, int] = {}
         for source in sorted(self.sources):
-            path, suffix = directory / source, Path(source).suffix.lower()
+            path, suffix = directory / source, _suffix(source)
             if suffix in _OBJECTS:
                 objects.append(path)
                 continue
             output = directory / self._object_name(source, counts)
             depfile = output.with_suffix(".d")
-            command = [*self._compiler(suffix), "-MMD" if suffix != ".cu" else "-MD"]
-            command += ["-MF", str(depfile), "-c", str(path), "-o", TEMPORARY]
-            step = Step(output, command, [path], depfile)
+            # With the headers of the system: what is found with -isystem changes, too.
+            command = [*self._compiler(suffix), "-MD", "-MF", str(depfile)]
+            if suffix not in (".c", ".cu") and path.suffix not in _KNOWN:
+                command += ["-x", "c++"]
+            command += ["-c", str(path), "-o", TEMPORARY]
+            flags = self.cuda_cflags if suffix == ".cu" else self.cflags
+            named = _steps.files_in(flags, directory)
+            step = Step(output, command, [path], depfile, named=named)
             if hints is not None and source == "main.cpp":
                 step.hints = hints
             compile_steps.append(step)
@@ -295,7 +323,9 @@ class _Plan:
         if not wants_object:
             command = [*_toolchain.cxx(), "-shared", *(str(o) for o in objects)]
             command += [*self._link_flags(), "-o", TEMPORARY]
-            steps.append([Step(result, command, objects)])
+            named = _steps.files_in(self.ldflags, directory)
+            named += _steps.libraries_in(self.ldflags, directory)
+            steps.append([Step(result, command, objects, named=named)])
         elif objects != [result]:
             # A copy to the byte: `ld -r` may move sections, and some loaders mind.
             command = [_toolchain.found("cp", "binutils"), str(objects[0]), TEMPORARY]
@@ -323,6 +353,7 @@ class _Plan:
                         f"{path} exists and was not made by tvm_ffi.cpp; "
                         "pass another build_directory"
                     )
+        self._check_places(files)
         try:
             directory.mkdir(parents=True, exist_ok=True)
             with _locked(directory, self.name):
@@ -342,6 +373,24 @@ class _Plan:
                 error.filename,
             ) from error
         return result
+
+    def _check_places(self, files: Iterable[Path]) -> None:
+        """Raise an error if the result would replace a file of the build, or a folder is there."""
+        directory, result = self.place(), self.result()
+        steps = [step for wave in self.waves() for step in wave]
+        outputs = [step.output for step in steps]
+        inner = [directory / _LOCK, directory / _steps.RECORD, *files]
+        inner += [step.depfile for step in steps if step.depfile is not None]
+        if result in inner or outputs.count(result) > 1:
+            raise ValueError(f"output={self.output!r}: the build itself writes a file of this name")
+        for path in (*inner, *outputs):
+            if path.is_dir():
+                raise IsADirectoryError(
+                    errno.EISDIR,
+                    "A folder is where a file of the build belongs; remove it or pass another "
+                    "build_directory",
+                    str(path),
+                )
 
     def _generated(self) -> dict[Path, bytes]:
         directory = self.place()
@@ -369,6 +418,12 @@ class _Plan:
         return _precompiled.hints_for(_cache_root(), compiler, flags, _PRELUDE)
 
 
+def _suffix(source: str) -> str:
+    """Return the suffix of a source in lower case, but for ``.C``, which means C++."""
+    suffix = Path(source).suffix
+    return suffix if suffix == ".C" else suffix.lower()
+
+
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
@@ -393,7 +448,7 @@ def _cache_root() -> Path:
 @contextmanager
 def _locked(directory: Path, name: str) -> Iterator[None]:
     """Hold the lock of a folder. It goes away with the process, however that ends."""
-    lock = FileLock(str(directory / "lock"))
+    lock = FileLock(str(directory / _LOCK))
     if not lock.acquire():
         with _steps.progress(f"tvm_ffi.cpp: waiting for another process that builds {name}"):
             lock.blocking_acquire(poll_interval=0.02)
@@ -411,12 +466,32 @@ def _load(path: str, keep_module_alive: bool) -> Module:
     mark = _steps.mark(Path(path))
     if _loaded.setdefault(path, mark) != mark and mark is not None:
         # For a file name that is loaded the loader gives the old library again.
-        built = Path(path)
-        copy = built.with_name(f"{built.stem}.{mark[1]}{built.suffix}")
-        if _steps.mark(copy) is None:
-            shutil.copy2(built, copy)
-        path = str(copy)
+        path = str(_copy_of(Path(path)))
     return load_module(path, keep_module_alive=keep_module_alive)
+
+
+def _copy_of(built: Path) -> Path:
+    """Return a copy of a library, whose name tells its version.
+
+    A copy appears as a whole, since others may load it at once, and has the time of the library:
+    what was cut off has not.
+    """
+    with built.open("rb") as source:  # one version of it, even if it is replaced meanwhile
+        stat = os.fstat(source.fileno())
+        copy = built.with_name(f"{built.stem}.{stat.st_mtime_ns}{built.suffix}")
+        if _steps.mark(copy) == [stat.st_size, stat.st_mtime_ns]:
+            return copy
+        descriptor, temporary = tempfile.mkstemp(".tmp", copy.name, built.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                shutil.copyfileobj(source, file, 1 << 20)
+            Path(temporary).chmod(stat.st_mode & 0o777)
+            os.utime(temporary, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            Path(temporary).replace(copy)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    return copy
 
 
 # ---- interface ----------------------------------------------------------------------------------
@@ -438,14 +513,19 @@ def _inline_plan(
         inline.append(_Inline("cuda.cu", "cuda_sources", cuda, {} if cpp else exported))
     if embed_cubin and sys.platform == "win32":
         raise NotImplementedError("CUBIN embedding is not yet supported on Windows")
-    for key in embed_cubin or ():
+    if embed_cubin is not None and not isinstance(embed_cubin, Mapping):
+        expected = "a mapping of names to bytes"
+        raise TypeError(f"embed_cubin must be {expected}, got {type(embed_cubin).__name__}")
+    for key, data in (embed_cubin or {}).items():
         if not isinstance(key, str) or not _IDENTIFIER.fullmatch(key):
             raise ValueError(f"embed_cubin: {key!r} is not an identifier")
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"embed_cubin[{key!r}] must be bytes, got {type(data).__name__}")
     return {
         "name": _checked_name(name),
         "sources": [part.file for part in inline],
         "inline": inline,
-        "embed_cubin": dict(embed_cubin or {}),
+        "embed_cubin": {key: bytes(data) for key, data in (embed_cubin or {}).items()},
     }
 
 
@@ -461,6 +541,7 @@ def _paths(what: str, value: Any) -> list[str]:
     if isinstance(value, os.PathLike):
         value = [value]
     if value is not None and not isinstance(value, str):
+        value = _items(what, "a path or a list of paths", value)
         value = [os.fspath(path) if isinstance(path, os.PathLike) else path for path in value]
     return [str(Path(path).absolute()) for path in _texts(what, value)]
 
@@ -474,7 +555,12 @@ def _flag_plan(
     backend: str | None,
     output: str | None,
 ) -> dict[str, Any]:
-    if output is not None and not Path(output).name:
+    for what, path in (("build_directory", build_directory), ("output", output)):
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"{what} must be a str, got {type(path).__name__}")
+        if path is not None and "\0" in str(path):
+            raise ValueError(f"{what}: {path!r} has a NUL character")
+    if output is not None and Path(output).name in ("", ".."):
         raise ValueError(f"output must name a file, got {output!r}")
     return {
         "cflags": _flags("extra_cflags", extra_cflags),

@@ -139,6 +139,9 @@ def field(
 ) -> Any:
     """Say more about a field of a class body than its annotation can.
 
+    `converter` is for type checkers, which take its parameter for the type of the constructor's. It
+    is kept and never called: values are converted to the type of the annotation.
+
     >>> import tvm_ffi
     >>> from tvm_ffi.dataclasses import field, py_class
     >>> @py_class("doc.field.Node")

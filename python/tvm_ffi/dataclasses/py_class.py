@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import typing
 from inspect import Parameter, signature
+from keyword import iskeyword
 from threading import RLock
 from typing import Any
 
@@ -275,7 +276,8 @@ class _Definition:
         info._decorator_args["field_markers"] = _all_markers(self.parent, plan)
         _run_field_hooks(cls, info, fields)
         # Everything that can be wrong with the class is found before the type table sees it.
-        _check_parameter_names(self.parent, fields)
+        _check_field_names(cls, fields, arguments["init"] and self.user_init is MISSING)
+        _check_parameter_names(cls, self.parent, fields)
         methods = _collect_py_methods(cls, _resolve.module_globals(cls))
         for name in plan.consumed_names:
             if name in vars(cls):
@@ -343,6 +345,7 @@ def _register(info: core.TypeInfo, fields: list[Field], methods: Any) -> None:
 
 def _register_key(cls: Any, key: str) -> core.TypeInfo:
     """Register a type whose fields are not known yet."""
+    _check_is_new(cls, key)
     parent = _registered_parent(cls)
     if parent is None:
         raise TypeError(
@@ -354,6 +357,16 @@ def _register_key(cls: Any, key: str) -> core.TypeInfo:
     cls.__tvm_ffi_type_info__ = info
     _resolve.remember_class(cls)
     return info
+
+
+def _check_is_new(cls: type, key: str) -> None:
+    """Reject a class that is a type already: its objects and fields belong to that type."""
+    info = core._type_cls_to_type_info(cls) or vars(cls).get("__tvm_ffi_type_info__")
+    if info is not None:
+        raise ValueError(
+            f"{cls.__name__} cannot be registered as {key!r}: it is already registered as "
+            f"{info.type_key!r}, and a class stands for one type"
+        )
 
 
 def _define(cls: Any, key: str, arguments: dict[str, Any]) -> None:
@@ -437,11 +450,33 @@ def _retry_pending() -> None:
                 progress = True
 
 
-def _check_parameter_names(parent: core.TypeInfo, fields: list[Field]) -> None:
-    seen = {f.name for f in _chain_fields(parent) if f.c_init}
+def _check_field_names(cls: type, fields: list[Field], makes_init: bool) -> None:
+    for name, is_parameter in ((own.name or "", own.init and makes_init) for own in fields):
+        if not name or "\0" in name:
+            raise ValueError(
+                f"{cls.__name__} cannot have a field named {name!r}: "
+                "a name is not empty and has no NUL"
+            )
+        if is_parameter and (not name.isidentifier() or iskeyword(name)):
+            raise ValueError(f"{name!r} is not a valid parameter name: a field of {cls.__name__}")
+
+
+def _check_parameter_names(cls: type, parent: core.TypeInfo, fields: list[Field]) -> None:
     for own in fields:
-        if own.init and own.name in seen:
-            raise ValueError(f"duplicate parameter name: {own.name!r}")
+        owner = _owner_of_parameter(parent, own.name) if own.init else None
+        if owner is not None:
+            raise ValueError(
+                f"duplicate parameter name: {own.name!r}: {cls.__name__} declares again the field "
+                f"that it inherits from {_class_of(owner).__name__} ({owner.type_key!r}). "
+                "A field keeps its type and its default in subclasses."
+            )
+
+
+def _owner_of_parameter(info: core.TypeInfo | None, name: str | None) -> core.TypeInfo | None:
+    """Return the nearest type that has a parameter of its own with this name."""
+    while info is not None and all(f.name != name or not f.c_init for f in info.fields or ()):
+        info = info.parent_type_info
+    return info
 
 
 # ---- hooks and methods --------------------------------------------------------------------------

@@ -43,6 +43,10 @@ class Holder:
         return f"{self.place} of {self.description}" if self.place else self.description
 
 
+# Objects that Python never frees have a count beyond any that could be true.
+_MOST_REFERENCES = 1 << 28
+
+
 @dataclass
 class Why:
     """The answer of `why`. `str()` of it is for people; the fields are for programs."""
@@ -54,9 +58,14 @@ class Why:
     weak_references: int
     holders: list[Holder]
     unseen_python: int  # references of Python whose holder was not found
-    unseen_cpp: int  # strong references of C++ code that does not show itself
+    unseen_cpp: int  # strong references of C++ code that cannot be inspected
     paths: list[list[str]]  # from a root to the object; the shortest first
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_immortal(self) -> bool:
+        """Whether Python does not count references to it, so `python_references` is no count."""
+        return self.python_references > _MOST_REFERENCES
 
     @property
     def shortest_path(self) -> list[str]:
@@ -65,7 +74,8 @@ class Why:
 
     def __str__(self) -> str:
         lines = [self.description]
-        counts = f"  Python references: {self.python_references}"
+        count = "not counted, it is immortal" if self.is_immortal else self.python_references
+        counts = f"  Python references: {count}"
         if self.state:
             own = " (one is its wrapper's)" if self.state == "active" else ""
             counts += f", C++ references: {self.cpp_references}{own}"
@@ -91,7 +101,7 @@ def _references(count: int) -> str:
 
 
 def _unseen_text(count: int) -> str:
-    return f"{_references(count)} from C++ code that does not show itself"
+    return f"{_references(count)} from C++ code that cannot be inspected"
 
 
 def _draw(entries: list[Holder | str], indent: str, lines: list[str], most: int = 12) -> None:
@@ -480,8 +490,9 @@ class _Search:
                 strong = node.strong
         if self.is_dead:
             notes.append(f"it has no C++ object: the wrapper is {self.state}")
-        immortal = python_references > 1 << 28
-        unseen_python = 0 if immortal else max(0, python_references - found)
+        unseen_python = (
+            0 if python_references > _MOST_REFERENCES else max(0, python_references - found)
+        )
         frozen = gc.get_freeze_count()
         if frozen and (unseen_python or not paths):
             notes.append(f"{frozen} objects were not searched: gc.freeze() hides them")

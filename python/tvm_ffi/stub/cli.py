@@ -55,7 +55,12 @@ def __main__() -> int:
     """Run the command; returns the exit status."""
     opt = _parse_args()
     for module in opt.imports:
-        importlib.import_module(module)
+        try:
+            importlib.import_module(module)
+        except (Exception, SystemExit) as error:
+            text = traceback.format_exc().rstrip()
+            _say(C.TERM_RED, f"{text}\n[Error] --imports: {module}: {error}")
+            return 2
     try:
         libraries = [ctypes.CDLL(path) for path in opt.dlls]
     except OSError as error:
@@ -63,6 +68,9 @@ def __main__() -> int:
         return 2
     try:
         return _run(opt)
+    except Exception as error:  # 1 would say that a file is out of date
+        _say(C.TERM_RED, f"{traceback.format_exc().rstrip()}\n[Error] {error}")
+        return 2
     finally:
         del libraries  # what they registered was needed until here
 
@@ -125,7 +133,11 @@ def _run(opt: Options) -> int:
         for info in list(infos.values()):
             for key in info.ancestors:
                 infos.setdefault(key, object_info_from_type_key(key))
-        write_coverage_report(opt.coverage_out, classify(infos.values()))
+        try:
+            write_coverage_report(opt.coverage_out, classify(infos.values()))
+        except OSError as error:
+            _say(C.TERM_RED, f"[Error] --coverage-out: {error}")
+            failures += 1
     return 2 if failures else int(stale)
 
 
@@ -176,7 +188,12 @@ def _stage_2(
             for key in sorted(types.get(prefix, ()))
             if key not in known_types and not generator.is_builtin(key)
         ]
+        keys = _nameable(keys, generator)
         if not functions and not keys:
+            continue
+        if not generator.can_place(prefix):
+            text = f"[Skipped] `{prefix}` cannot be the name of a module in {generator.name}"
+            _say(C.TERM_YELLOW, text)
             continue
         generated.add(prefix)
         directory = init_path.joinpath(*prefix.split("."))
@@ -192,6 +209,15 @@ def _stage_2(
         submodule = Path(generator.api_filename()).stem
         _append(package, generator.generate_init_file(package.code_blocks, prefix, submodule))
     return generated
+
+
+def _nameable(keys: list[str], generator: Generator) -> list[str]:
+    """Return the types that can have a name, and say which cannot."""
+    for key in keys:
+        if not generator.can_name(key):
+            text = f"[Skipped] `{key}` cannot be the name of a type in {generator.name}"
+            _say(C.TERM_YELLOW, text)
+    return [key for key in keys if generator.can_name(key)]
 
 
 def _opened(path: Path, files: list[FileInfo], generator: Generator) -> FileInfo:
@@ -255,7 +281,7 @@ def _roll_out_prefixes(
         }
         known |= _directives([file], "skip")
         keys = [k for k in types[prefix] if k not in known and not generator.is_builtin(k)]
-        infos = toposort_objects(keys)
+        infos = toposort_objects(_nameable(keys, generator))
         classes = getattr(generator, "generate_classes", None)
         if classes is None:
             _insert_blocks(file, asked[0], [str(info.type_key) for info in infos])
@@ -268,21 +294,61 @@ def _roll_out_prefixes(
 
 
 def _remove_unregistered(file: FileInfo, prefix: str, registered: set[str]) -> None:
-    kept: list[CodeBlock] = []
-    for block in file.code_blocks:
+    for block in list(file.code_blocks):
         if (
-            block.kind == "object"
-            and block.param.rpartition(".")[0] == prefix
-            and block.param not in registered
+            block.kind != "object"
+            or block.param.rpartition(".")[0] != prefix
+            or block.param in registered
         ):
-            where = f"`object/{block.param}` (line {block.lineno_start})"
-            text = f'[Removed] File "{file.path}": {where}: the type is no longer registered'
-            _say(C.TERM_YELLOW, text)
-            if kept and kept[-1].kind is None and not kept[-1].lines[0].strip():
-                kept.pop()
             continue
-        kept.append(block)
-    file.code_blocks[:] = kept
+        at = next(i for i, other in enumerate(file.code_blocks) if other is block)
+        in_class = block.indent > 0 and file.syntax == C.PYTHON_SYNTAX
+        begin = _begin_of_class(file.code_blocks, at) if in_class else at
+        if begin is None:
+            continue  # a class with more in it; `_stage_3` asks the user to delete it
+        where = f"`object/{block.param}` (line {block.lineno_start})"
+        text = f'[Removed] File "{file.path}": {where}: the type is no longer registered'
+        _say(C.TERM_YELLOW, text)
+        if begin and _is_blank(file.code_blocks[begin - 1]):
+            begin -= 1
+        del file.code_blocks[begin : at + 1]
+
+
+def _is_blank(block: CodeBlock) -> bool:
+    return block.kind is None and not block.lines[0].strip()
+
+
+def _begin_of_class(blocks: list[CodeBlock], at: int) -> int | None:
+    """Return where the class around a block begins, if it has nothing but the block and a text.
+
+    Without the block the rest of the class would still ask for the type, and fail.
+    """
+    after = next((block for block in blocks[at + 1 :] if not _is_blank(block)), None)
+    if after is not None and after.indent > 0:
+        return None
+    index = at - 1
+    while index >= 0 and blocks[index].kind is None:
+        text = blocks[index].lines[0].strip()
+        if text.startswith("class "):
+            break
+        if text and not (len(text) > 5 and text[:3] == text[-3:] == '"""'):
+            return None
+        index -= 1
+    else:
+        return None
+    while index and blocks[index - 1].kind is None and blocks[index - 1].lines[0].startswith("@"):
+        index -= 1
+    above = blocks[index - 1] if index else None
+    if above is not None and above.kind == "directive" and above.param[0] == "import-object":
+        # The import of the parent, unless only this line says what others need.
+        alias = above.param[1].rpartition(";")[2].strip()
+        others = [*blocks[: index - 1], *blocks[at + 1 :]]
+        plain = [block.lines[0] for block in others if block.kind is None]
+        if any(other.lines == above.lines for other in others) or all(
+            alias not in line for line in [*plain, "@_FFI_REG_OBJ"]
+        ):
+            index -= 1
+    return index
 
 
 def _insert_blocks(file: FileInfo, directive: CodeBlock, keys: list[str]) -> None:
@@ -328,6 +394,7 @@ def _stage_3(
         declared = {block.param: file.path for block in objects}
 
     imports = generator.new_imports()
+    generator.reserve(imports, [block.param for block in objects])
     for block in by_kind.get("directive", []):
         name, payload = block.param
         if name in C.PIPELINE_DIRECTIVE_KINDS:
@@ -394,6 +461,13 @@ def _parse_args() -> Options:
     )
     parser.add_argument("--coverage-out", metavar="JSON", help="write which layouts are known")
     asked = parser.parse_args()
+    if asked.indent < 1:
+        parser.error(f"--indent must be a positive number, got {asked.indent}")
+    for name in ("init_pypkg", "init_lib"):
+        value = getattr(asked, name)
+        if not value.isprintable() or set(value) & set('"\\'):
+            option = "--" + name.replace("_", "-")
+            parser.error(f"{option} must be a name without quotes and backslashes, got {value!r}")
     init = (asked.init_pypkg, asked.init_lib, asked.init_prefix)
     if any(init) and not all(init):
         parser.error("--init-pypkg, --init-lib, and --init-prefix must be provided together")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -103,6 +104,7 @@ class FileInfo:
     code_blocks: list[CodeBlock]
     syntax: C.MarkerSyntax
     newline: str = "\n"
+    encoding: str = "utf-8"
 
     @staticmethod
     def from_file(
@@ -112,7 +114,9 @@ class FileInfo:
         path = Path(path).resolve()
         syntax = syntax or syntax_for(path)
         # Only at the ends of lines: a form feed, for one, is part of the text.
-        lines = path.read_bytes().decode("utf-8").split("\n")
+        data = path.read_bytes()
+        encoding = "utf-8-sig" if data.startswith(codecs.BOM_UTF8) else "utf-8"
+        lines = data.decode(encoding).split("\n")
         newline = "\r\n" if lines[0].endswith("\r") else "\n"
         if newline == "\r\n":
             lines = [line.removesuffix("\r") for line in lines]
@@ -123,7 +127,8 @@ class FileInfo:
             return None
         if not markers and not include_empty:
             return None
-        return FileInfo(path, tuple(lines), list(blocks_of(lines, syntax)), syntax, newline)
+        blocks = list(blocks_of(lines, syntax))
+        return FileInfo(path, tuple(lines), blocks, syntax, newline, encoding)
 
     def update(self, verbose: bool, dry_run: bool) -> bool:
         """Write the blocks back if they differ from the lines; returns whether they do."""
@@ -136,7 +141,7 @@ class FileInfo:
             _print_difference(self.lines, new)
         if not dry_run:
             text = self.newline.join(new) + self.newline
-            self.path.write_bytes(text.encode("utf-8"))
+            self.path.write_bytes(text.encode(self.encoding))
         self.lines = new
         return True
 

@@ -52,6 +52,18 @@ class Generator(Protocol):
         """Return whether the frontend has a class of its own for this type."""
         ...
 
+    def can_name(self, type_key: str) -> bool:
+        """Return whether the language can have a name for the type."""
+        ...
+
+    def can_place(self, prefix: str) -> bool:
+        """Return whether there can be a module for a prefix."""
+        ...
+
+    def reserve(self, imports: Any, type_keys: list[str]) -> None:
+        """Keep the names of types that the file defines free of imports."""
+        ...
+
     def check_view(self, code_blocks: list[CodeBlock]) -> Any:
         """Return what must not change for a file to be up to date."""
         ...

@@ -17,7 +17,10 @@ from pathlib import Path
 
 __all__ = ["embed_cubin"]
 
-_SECTION = ".rodata.tvm_ffi_cubin"
+
+def _section(name: str) -> str:
+    """Return the section of a binary, which also tells that an object has this binary."""
+    return f".rodata.tvm_ffi_cubin.{name}"
 
 
 def _run(command: list[str], verbose: bool, folder: str | None = None) -> None:
@@ -61,12 +64,13 @@ def embed_cubin(
         # ld derives symbols from the path as it is given, so the file has a plain name.
         binary = Path(folder) / "binary.o"
         _run(["ld", "-r", "-b", "binary", "-o", str(binary), "data"], verbose, folder)
+        section = _section(name)
         rename = [
-            *("--rename-section", f".data={_SECTION},alloc,load,readonly,data,contents"),
+            *("--rename-section", f".data={section},alloc,load,readonly,data,contents"),
             *("--redefine-sym", f"_binary_data_start={begin}"),
             *("--redefine-sym", f"_binary_data_end={begin}_end"),
             *("--strip-symbol", "_binary_data_size"),
-            *("--set-section-alignment", f"{_SECTION}=64"),
+            *("--set-section-alignment", f"{section}=64"),
             *("--add-section", ".note.GNU-stack=/dev/null"),
             *("--set-section-flags", ".note.GNU-stack=contents,readonly"),
         ]
@@ -74,6 +78,22 @@ def embed_cubin(
         _run(["ld", "-r", "-o", str(merged), str(input_obj_path), str(renamed)], verbose)
         local = ["--localize-symbol", begin, "--localize-symbol", f"{begin}_end"]
         _run(["objcopy", *local, str(merged), str(output_obj_path)], verbose)
+
+
+def _input_before(name: str, input_obj_path: Path, kept: Path) -> Path:
+    """Return the object as it was before it got the binary, and keep that in the file `kept`."""
+    if ";" in str(input_obj_path) and not input_obj_path.is_file():
+        raise RuntimeError(
+            f"a target with a binary may have one source, and has several objects: {input_obj_path}"
+        )
+    if not input_obj_path.is_file():
+        raise FileNotFoundError(f"Input object file not found: {input_obj_path}")
+    data = input_obj_path.read_bytes()
+    if f"{_section(name)}\0".encode() not in data or not kept.is_file():
+        temporary = kept.with_name(f"{kept.name}.tmp")
+        temporary.write_bytes(data)
+        temporary.replace(kept)
+    return kept
 
 
 def main() -> int:
@@ -84,12 +104,20 @@ def main() -> int:
     )
     parser.add_argument("--output-obj", required=True, type=Path, help="object file to write")
     parser.add_argument("--input-obj", required=True, type=Path, help="object file to add to")
+    parser.add_argument(
+        "--keep-input",
+        type=Path,
+        metavar="FILE",
+        help="where to keep the input; used instead of an input that has this binary already",
+    )
     parser.add_argument("--cubin", required=True, type=Path, help="CUBIN or FATBIN file")
     parser.add_argument("--name", required=True, help="name in TVM_FFI_EMBED_CUBIN(name)")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the commands")
     asked = parser.parse_args()
     try:
         asked.output_obj.parent.mkdir(parents=True, exist_ok=True)
+        if asked.keep_input is not None:
+            asked.input_obj = _input_before(asked.name, asked.input_obj, asked.keep_input)
         embed_cubin(asked.cubin, asked.input_obj, asked.output_obj, asked.name, asked.verbose)
     except FileNotFoundError as error:
         print(f"Error: {error}", file=sys.stderr)

@@ -111,6 +111,12 @@ def make_kwargs_wrapper(
     kwonly_defaults = dict(kwonly_defaults or {})
     _check(arg_names, arg_defaults, kwonly_names, kwonly_defaults)
     unpacked = set(map_dataclass_to_tuple or ())
+    unknown = sorted(map(repr, unpacked - {*arg_names, *kwonly_names}))
+    if unknown:
+        raise ValueError(
+            f"map_dataclass_to_tuple: no argument is called {', '.join(unknown)}; "
+            f"there are {[*arg_names, *kwonly_names]}"
+        )
     defaults = dict(zip(arg_names[len(arg_names) - len(arg_defaults) :], arg_defaults, strict=True))
     defaults.update(kwonly_defaults)
 
@@ -214,5 +220,5 @@ def make_kwargs_wrapper_from_signature(
         kwonly_names,
         kwonly_defaults,
         prototype,
-        map_dataclass_to_tuple,
+        [name for name in map_dataclass_to_tuple or () if name not in excluded],
     )

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What differs between CPython versions, and between builds with and without the GIL: reference
+// What differs between CPython versions, and between GIL builds and free-threaded ones: reference
 // counts, the collector, the insides of ints, strings and classes.
 //
-// Locks and threads differ too (locks.h, threads.h). Three other files look inside objects of
-// CPython, numpy or torch: convert/exception_text.cc (frames), data/numpy.cc (arrays) and
-// data/torch_signs.cc (tensors).
+// Locks and threads differ too (locks.h, threads.h, threads.cc). Others that know a version:
+// base/python_api.h (small ints), wrap/class_records.cc (weak references), wrap/recorder.cc
+// (frames), call/callback.cc (calls of functions), module.cc (slots of the module). Others that
+// look inside objects of CPython, numpy or torch: wrap/wrapper_memory.h (the collector's header),
+// convert/traceback.cc (frames), data/numpy.cc (arrays), data/torch_signs.cc (tensors).
 #ifndef TETHER_PYTHON_BASE_COMPAT_H_
 #define TETHER_PYTHON_BASE_COMPAT_H_
 
@@ -37,7 +39,8 @@ inline int GetOptionalAttr(PyObject* obj, PyObject* name, PyObject** out) {
 #endif
 }
 
-// TETHER_PER_THREAD: a cache that the GIL protects; without it each thread has its own.
+// TETHER_PER_THREAD: a cache that the GIL protects; in a free-threaded build each thread has its
+// own.
 #ifdef Py_GIL_DISABLED
 inline constexpr bool kFreeThreaded = true;
 #define TETHER_PER_THREAD __thread
@@ -145,7 +148,7 @@ inline constexpr bool kIsIncremental = PY_VERSION_HEX >= 0x030E0000 && !kFreeThr
 inline constexpr bool kCountsMayDip = kFreeThreaded || !kIsDebugBuild;
 
 // Runs finalize(), which may resurrect obj, as CPython would from tp_dealloc. True if obj lives on.
-// With the GIL it is done by hand: a third of the instructions, and no finalised mark is set.
+// In a GIL build it is done by hand: a third of the instructions, and no finalised mark is set.
 template <typename Finalize>
 inline bool FinalizeFromDealloc(PyObject* obj, Finalize&& finalize) {
 #if defined(Py_GIL_DISABLED) || defined(Py_TRACE_REFS)
@@ -161,6 +164,32 @@ inline bool FinalizeFromDealloc(PyObject* obj, Finalize&& finalize) {
 }
 
 // ---- objects ----
+
+// PyErr_Occurred, in line, for a thread whose state is at hand.
+inline bool HasErrorSet(PyThreadState* state) {
+#if PY_VERSION_HEX >= 0x030C0000
+  return state->current_exception != nullptr;
+#else
+  return state->curexc_type != nullptr;
+#endif
+}
+
+// Whether more calls of Python functions are nested than by default can be. Then somebody has set a
+// higher limit, and the stack may be too small for it. From 3.14 on CPython itself looks at the
+// stack.
+inline bool IsNestedDeeply([[maybe_unused]] PyThreadState* state) {
+#if PY_VERSION_HEX >= 0x030E0000
+  int depth = 0;
+#elif PY_VERSION_HEX >= 0x030C0000
+  int depth = state->py_recursion_limit - state->py_recursion_remaining;
+#elif PY_VERSION_HEX >= 0x030B0000
+  int depth = state->recursion_limit - state->recursion_remaining;
+#else
+  int depth = state->recursion_depth;
+#endif
+  constexpr int kDefaultLimit = 1000;
+  return depth > kDefaultLimit;
+}
 
 // How many 64-bit words an int needs, sign included; 0 with an error set.
 inline size_t WordsOfInt(PyObject* number) {

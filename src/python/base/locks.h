@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks, and numbers that many threads change. With the GIL they cost nothing.
+// Locks, and numbers that many threads change. In a GIL build they cost nothing.
 #ifndef TETHER_PYTHON_BASE_LOCKS_H_
 #define TETHER_PYTHON_BASE_LOCKS_H_
 
@@ -10,8 +10,9 @@
 
 namespace tether_py {
 
-// The critical section of an object, for the length of a scope; nothing with the GIL. CPython lets
-// go of it whenever the thread waits or runs Python code that does: it keeps apart what runs none.
+// The critical section of an object, for the length of a scope; nothing in a GIL build. CPython
+// gives it up whenever the thread waits, also in Python code that is called inside. So it protects
+// only code that runs no Python code.
 class CriticalSection {
  public:
 #ifdef Py_GIL_DISABLED
@@ -43,12 +44,9 @@ class CriticalSection2 {
   CriticalSection2& operator=(const CriticalSection2&) = delete;
 };
 
-#ifndef Py_BEGIN_CRITICAL_SECTION
-#define Py_BEGIN_CRITICAL_SECTION(op) {
-#define Py_END_CRITICAL_SECTION() }
-#endif
-
-// A lock for a few plain instructions that run no Python code; nothing with the GIL.
+// A lock for code that runs no Python code; nothing in a GIL build. Nearly always it is held for a
+// few instructions. class_table_lock is held longer, while the schemas of a type's fields are
+// parsed.
 class ShortLock {
  public:
   constexpr ShortLock() = default;
@@ -63,9 +61,28 @@ class ShortLock {
   std::mutex mutex_;
 };
 
+// A flag for attached threads. In a GIL build it is a plain bool, which is tested in one
+// instruction.
+class SharedFlag {
+ public:
+#ifdef Py_GIL_DISABLED
+  bool IsSet() const { return value_.load(std::memory_order_relaxed); }
+  void Set(bool value) { value_.store(value); }
+
+ private:
+  std::atomic<bool> value_{false};
+#else
+  bool IsSet() const { return value_; }
+  void Set(bool value) { value_ = value; }
+
+ private:
+  bool value_ = false;
+#endif
+};
+
 // A number that many threads change and few read: each thread has a cell of its own, or shares one
 // with few others, so that no cache line bounces between processors. Changed by attached
-// threads only, so with the GIL it is plain.
+// threads only, so in a GIL build it is plain.
 class SharedCount {
  public:
 #ifdef Py_GIL_DISABLED
@@ -82,7 +99,7 @@ class SharedCount {
     std::atomic<int64_t> value{0};
   };
   static size_t CellOfThread() {
-    static std::atomic<size_t> next{0};
+    static std::atomic<size_t> next{0};  // any thread, once
     static thread_local size_t cell = next.fetch_add(1, std::memory_order_relaxed) % kCells;
     return cell;
   }

@@ -6,8 +6,8 @@
 //   bool done = set.Insert(w);                    // false: out of memory; nothing throws here
 //   set.Contains(w); set.Erase(w);
 //   set.ForEach([](Wrapper* w) { ... });          // must not change the set
-#ifndef TETHER_PYTHON_POINTER_SET_H_
-#define TETHER_PYTHON_POINTER_SET_H_
+#ifndef TETHER_PYTHON_BASE_POINTER_SET_H_
+#define TETHER_PYTHON_BASE_POINTER_SET_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -105,4 +105,4 @@ class PointerSet {
 };
 
 }  // namespace tether_py
-#endif  // TETHER_PYTHON_POINTER_SET_H_
+#endif  // TETHER_PYTHON_BASE_POINTER_SET_H_

@@ -1,17 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small helpers over CPython's API.
+//
+// Shared state: small_ints: set at import, constant afterwards. cache (CVoidP): an atomic, set on
+// first use (FindOnce).
 #include "python/base/python_api.h"
 
 namespace tether_py {
 
-bool HasMethod(PyTypeObject* type, const char* name) {
+PyObject* small_ints[kNumSmallInts];
+
+int InitSmallInts(PyObject*) {
+  for (uint64_t i = 0; i < kNumSmallInts; ++i) {
+    small_ints[i] = PyLong_FromLongLong(static_cast<int64_t>(i) + kLeastSmallInt);
+    if (small_ints[i] == nullptr) return -1;
+  }
+  return 0;
+}
+
+void PassOver() {
+  bool was_interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
+  PyErr_Clear();
+  if (was_interrupted) PyErr_SetInterrupt();
+}
+
+bool HasAttribute(PyTypeObject* type, const char* name) {
   Ref interned = Ref::Steal(PyUnicode_InternFromString(name));
   if (!interned) PyErr_Clear();
   return interned && _PyType_Lookup(type, interned.get()) != nullptr;
 }
 
 bool ReadKeywords(const char* function, PyObject* const* values, PyObject* kwnames,
-                  PyObject* const* names, size_t count, PyObject** out) {
+                  PyObject* const* names, size_t count, size_t num_positional, PyObject** out) {
   Py_ssize_t given = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
   for (Py_ssize_t i = 0; i < given; ++i) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, i);
@@ -24,6 +43,10 @@ bool ReadKeywords(const char* function, PyObject* const* values, PyObject* kwnam
       PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R", function, name);
       return false;
     }
+    if (at < num_positional) {
+      PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument %R", function, name);
+      return false;
+    }
     out[at] = values[i];
   }
   return true;
@@ -32,7 +55,7 @@ bool ReadKeywords(const char* function, PyObject* const* values, PyObject* kwnam
 Ref LoadedModule(const char* name) {
   Ref text = Ref::Steal(PyUnicode_FromString(name));
   Ref module = text ? Ref::Steal(PyImport_GetModule(text.get())) : Ref();
-  if (!module) PyErr_Clear();
+  if (!module) PassOver();
   return module;
 }
 
@@ -40,7 +63,7 @@ int IsInstanceOfLoaded(PyObject* obj, const char* module, const char* name) {
   Ref mod = LoadedModule(module);
   Ref cls = mod ? Ref::Steal(PyObject_GetAttrString(mod.get(), name)) : Ref();
   if (!cls) {
-    PyErr_Clear();  // not loaded, or another module of that name
+    PassOver();  // not loaded, or another module of that name
     return 0;
   }
   return PyObject_IsInstance(obj, cls.get());
@@ -72,6 +95,13 @@ bool IntegerInRange(PyObject* obj, long long lowest, long long highest, const ch
                  lowest, highest);
   }
   return false;
+}
+
+bool ToInt32(PyObject* obj, const char* what, int32_t* out) {
+  long long value;
+  if (!IntegerInRange(obj, INT32_MIN, INT32_MAX, what, &value)) return false;
+  *out = static_cast<int32_t>(value);
+  return true;
 }
 
 PyTypeObject* AddType(PyObject* module, PyType_Spec* spec, PyTypeObject* base) {

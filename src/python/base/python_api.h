@@ -10,8 +10,8 @@
 
 namespace tether_py {
 
-// Py_EnterRecursiveCall, true on success, also where the interpreter counts on a larger stack than
-// the thread has.
+// Py_EnterRecursiveCall, true on success. It also fails when the thread's stack is nearly used up:
+// the interpreter may count on a larger stack than the thread has.
 inline bool EnterRecursion(const char* where) {
   if (tvm::ffi::tether::IsStackLow()) {
     PyErr_Format(PyExc_RecursionError, "maximum recursion depth exceeded%s", where);
@@ -20,17 +20,37 @@ inline bool EnterRecursion(const char* where) {
   return Py_EnterRecursiveCall(where) == 0;
 }
 
+// The ints from -5 to 256: CPython has one object of each, and most ints that cross are among them.
+// Set at import, constant afterwards.
+inline constexpr int64_t kLeastSmallInt = -5;
+inline constexpr uint64_t kNumSmallInts = 262;
+extern PyObject* small_ints[kNumSmallInts];
+int InitSmallInts(PyObject* module);
+
+// PyLong_FromLongLong, inline for those. From 3.12 on they are immortal and not counted.
+inline PyObject* IntFromInt64(int64_t value) {
+  uint64_t index = static_cast<uint64_t>(value) - static_cast<uint64_t>(kLeastSmallInt);
+  if (index >= kNumSmallInts) return PyLong_FromLongLong(value);
+  PyObject* number = small_ints[index];
+  return PY_VERSION_HEX >= 0x030C0000 ? number : Py_NewRef(number);
+}
+
+// Clears the error, if there is one, when the failed step is optional. Ctrl-C that
+// arrived in it is raised again later.
+void PassOver();
+
 // False without an error when the class has no such attribute.
-bool HasMethod(PyTypeObject* type, const char* name);
+bool HasAttribute(PyTypeObject* type, const char* name);
 // The digits of an int, also of one that Python refuses to print. NULL with an error set.
 Ref TextOfInt(PyObject* number);
-// An integer of a C type. False with OverflowError or TypeError set that names `what`.
+// Integers of C types. False with OverflowError or TypeError set that names `what`.
 bool IntegerInRange(PyObject* obj, long long lowest, long long highest, const char* what,
                     long long* out);
+bool ToInt32(PyObject* obj, const char* what, int32_t* out);
 // Keyword arguments of a fast call, by the order of `names`; those that are not given keep their
-// value. False with an error set.
+// value. The first `num_positional` were given by position. False with an error set.
 bool ReadKeywords(const char* function, PyObject* const* values, PyObject* kwnames,
-                  PyObject* const* names, size_t count, PyObject** out);
+                  PyObject* const* names, size_t count, size_t num_positional, PyObject** out);
 // A module that is loaded already, else NULL without an error.
 Ref LoadedModule(const char* name);
 // 1 or 0, or -1 with an error set. A library that is not loaded has no instances.
@@ -43,6 +63,18 @@ inline bool Utf8(PyObject* text, TVMFFIByteArray* out) {
   if (data == nullptr) return false;
   *out = TVMFFIByteArray{data, static_cast<size_t>(size)};
   return true;
+}
+
+// What a dict has for a key; null if it has nothing, if it is no dict, or with an error set.
+inline Ref FindInDict(PyObject* dict, PyObject* key) {
+  if (!PyDict_Check(dict)) return nullptr;
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* found;
+  (void)PyDict_GetItemRef(dict, key, &found);
+  return Ref::Steal(found);
+#else
+  return Ref::Borrow(PyDict_GetItemWithError(dict, key));
+#endif
 }
 
 // A type of the module deriving from `base`. Borrowed by types.*, owned by the module.

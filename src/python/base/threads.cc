@@ -13,7 +13,8 @@
 // because every function through which C++ enters Python has an UnwindStop (threads.h).
 //
 // Shared state:
-//   is_entering, leaving           of one thread each
+//   is_entering, leaving,          of one thread each
+//     ends_interpreter
 //   threads_entering, is_exiting   atomics
 #include <tvm/ffi/base_detail.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ namespace tether_py {
 namespace {
 
 // CPython 3.14 stops threads that enter while it shuts down, before they return to our code. But it
-// aborts if one makes its state when the shutdown is over.
+// aborts if a thread creates its state after shutdown.
 constexpr bool kStopsThreads = PY_VERSION_HEX >= 0x030E0000;
 
 // Whether this thread is counted in threads_entering.
@@ -39,6 +40,8 @@ thread_local bool is_entering = false;
 std::atomic<int> threads_entering{0};
 // The program has ended, and the interpreter will shut down as soon as the last exit hook has run.
 std::atomic<bool> is_exiting{false};
+// This thread shuts the interpreter down, and is the only one that CPython still lets in.
+thread_local bool ends_interpreter = false;
 
 void BeginEntering() {
   is_entering = true;
@@ -62,7 +65,7 @@ void AwaitEnteringThreads(int milliseconds) {
 }
 constexpr int kPatience = 1000;
 
-// In the main thread, with the interpreter about to go: nobody may find one without a GIL.
+// In the main thread, with the interpreter about to go: no thread may enter after the GIL is gone.
 void OnInterpreterDict(PyObject*) { AwaitEnteringThreads(kStopsThreads ? 50 : kPatience); }
 
 // An exit hook, the last one in most programs. Between it and the start of the shutdown nothing of
@@ -70,6 +73,7 @@ void OnInterpreterDict(PyObject*) { AwaitEnteringThreads(kStopsThreads ? 50 : kP
 // making at that moment. So threads that are entering finish now, and others wait.
 PyObject* OnExit(PyObject*, PyObject*) {
   is_exiting = true;
+  ends_interpreter = true;
   PyThreadState* state = PyEval_SaveThread();
   AwaitEnteringThreads(kPatience);
   PyEval_RestoreThread(state);
@@ -85,9 +89,9 @@ void AwaitShutdown() {
 
 // ---- a thread state that is freed while its thread lets go of it (kFreesStatesInUse)
 //
-// The state is cleared before it is freed, and with it a capsule in its dict: there the thread that
-// frees it waits until its owner is out. That the owner was on its way out is visible by then,
-// because it said so before it gave its state up.
+// The state is cleared before it is freed, and with it a capsule in its dict. That capsule's
+// destructor runs in the thread that frees the state, and waits until the owner has left. That the
+// owner was on its way out is visible by then, because it said so before it gave its state up.
 
 struct Leaving {
   std::atomic<bool> now{false};
@@ -135,7 +139,7 @@ PyThreadState* SaveThreadGuarded() {
 }
 
 void StopIfFinalizing() {
-  if (IsFinalizing()) StopForGood();
+  if (IsFinalizing() && !ends_interpreter) StopForGood();
 }
 
 bool EnterInterpreter(PyGILState_STATE* state) {
@@ -147,7 +151,7 @@ bool EnterInterpreter(PyGILState_STATE* state) {
     AwaitShutdown();
     BeginEntering();
   }
-  bool may_enter = !IsFinalizing();
+  bool may_enter = !IsFinalizing() || (ends_interpreter && !is_new);
   if (may_enter) {
     *state = PyGILState_Ensure();
     StopIfFinalizing();  // see RestoreThread

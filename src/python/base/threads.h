@@ -12,18 +12,19 @@
 
 namespace tether_py {
 
-// Whether this thread may touch Python objects now.
-inline bool AttachedHere() {
+// The state of this thread if it may touch Python objects now; otherwise NULL.
+inline PyThreadState* AttachedState() {
 #if PY_VERSION_HEX >= 0x030D0000
-  return PyThreadState_GetUnchecked() != nullptr;
+  return PyThreadState_GetUnchecked();
 #elif PY_VERSION_HEX >= 0x030C0000
-  return _PyThreadState_UncheckedGet() != nullptr;
+  return _PyThreadState_UncheckedGet();
 #else
   // There it is the thread that holds the GIL, which need not be this one.
   PyThreadState* current = _PyThreadState_UncheckedGet();
-  return current != nullptr && current == PyGILState_GetThisThreadState();
+  return current == PyGILState_GetThisThreadState() ? current : nullptr;
 #endif
 }
+inline bool AttachedHere() { return AttachedState() != nullptr; }
 
 // Whether the process has never had a second thread.
 inline bool OneThread() {
@@ -42,9 +43,9 @@ inline bool IsFinalizing() {
 #endif
 }
 
-// In every function through which C++ enters Python: its frame gets an entry that the unwinder
-// looks at, so that a thread which CPython ends stops there (threads.cc), and no frame of
-// others further out is unwound.
+// A local variable of every function through which C++ enters Python. It gives the function's frame
+// an entry that the unwinder looks at. So a thread that CPython ends stops there (threads.cc), and
+// no frame of other libraries further out is unwound.
 class UnwindStop {
  public:
   UnwindStop() = default;
@@ -53,7 +54,15 @@ class UnwindStop {
   ~UnwindStop() { __asm__ volatile(""); }  // emits nothing, but needs an unwind entry
 };
 
-// Stops this thread for good if the interpreter is shutting down. Does not return then.
+// Whether a thread that CPython ends stops and keeps its stack, so that others may go on reading
+// it.
+#if PY_VERSION_HEX >= 0x030E0000 || defined(TETHER_WRAPS_PERSONALITY)
+inline constexpr bool kEndedThreadsStop = true;
+#else
+inline constexpr bool kEndedThreadsStop = false;
+#endif
+
+// Stops this thread for good if another one is shutting the interpreter down. Does not return then.
 void StopIfFinalizing();
 
 // At exit, free-threaded CPython 3.13 frees the states of threads that are just leaving or about to
@@ -71,7 +80,7 @@ inline void RestoreThread(PyThreadState* state) {
   if (kFreesStatesInUse) StopIfFinalizing();
 }
 
-// Gives a detached thread the GIL. False while the interpreter shuts down.
+// Gives a detached thread the GIL. False while another thread shuts the interpreter down.
 bool EnterInterpreter(PyGILState_STATE* state);
 int InitThreadExit();  // at import: -1 with an error set
 

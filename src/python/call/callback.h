@@ -18,6 +18,12 @@ PyObject* WrapCallable(PyObject* callable, const DLPackExchangeAPI* api = nullpt
 PyObject* CallableOf(TVMFFIObject* function);
 // Keeps a callback that nobody uses any more, for the next one. False if it is something else.
 bool RecycleCallback(TVMFFIObject* function);
+// At the end of a call that has succeeded, with no exception pending and this thread attached: lets
+// go of what the call kept. That is nothing, or else most often one callback.
+void LetGoOfKept(CallArguments* args);
+inline void LetGoAfterSuccess(CallArguments* args) {
+  if (TVM_FFI_PREDICT_FALSE(args->HoldsSomething())) LetGoOfKept(args);
+}
 // The setter of Python callables.
 bool SetCallable(PyObject* obj, TVMFFIAny* out, Arguments* args);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a class that go straight to its C++ constructor.
-//
-// So do those of a class whose __init__ only passes its arguments on (initializer.cc).
+// Calls of a class that go straight to its C++ constructor: those of a class whose __init__ only
+// passes its arguments on (initializer.cc).
 //
 // Shared state:
 //   Constructors()         by constructors_mutex. Constructors are never freed.

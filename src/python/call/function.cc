@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "python/call/call_environment.h"
+#include "python/call/callback.h"
 #include "python/call/parameters.h"
 #include "python/convert/errors.h"
 #include "python/data/tensor.h"
@@ -67,56 +68,118 @@ TVM_FFI_NO_INLINE PyObject* CallFunctionInContext(TVMFFIObject* func, PyObject* 
              : FromOwnedAny(result, converted->context()->api);
 }
 
-// Calls and converts; without the GIL around the C++ part if kReleasesGil. `func` was read from the
-// wrapper `self` once: it lives until the call is over, even if it leaves the wrapper (TakeHandle).
-// kHasSelf: args[0] is a plain wrapper.
-template <bool kReleasesGil, bool kHasSelf>
-TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                                      TVMFFIObject* func) {
-  // With a GIL there is nothing to lock.
-  bool walks = kFreeThreaded && reinterpret_cast<FunctionWrapper*>(self)->walks;
-  TVMFFIAny result;
-  tie::StoreNone(&result);
-  {
-    CallArguments converted;
-    bool is_complete = kHasSelf && converted.AddSelf(args[0]) && nargs == 1;
-    if (!is_complete) {
-      if (TVM_FFI_PREDICT_FALSE(!converted.AddAll(args, nargs))) return nullptr;
-      if (TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
-        return CallFunctionInContext(func, args, &converted, kReleasesGil, walks);
-      }
-    }
-    int code = kReleasesGil ? CallWithoutGIL(func, &converted, &result)
-                            : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
-    if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
-    AfterSuccess();
-    if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
-      return FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, &converted);
-    }
-    converted.LetGoAfterSuccess();
-  }
-  return FromOwnedAnyInline(result);
+// For a parameter that is not used: compilers would drop it, and callers could not pass their
+// registers through unchanged. Emits nothing.
+TVM_FFI_INLINE void KeepParameter(PyObject* parameter) { __asm__ volatile("" : : "r"(parameter)); }
+
+// What is known of the arguments: nothing; the first is a plain wrapper, and its ActiveObject is at
+// hand; the same, and there is no other one; the same, and the other one is a small int, at hand.
+enum class Known { kNothing, kSelf, kOnlySelf, kSelfAndInt };
+
+template <Known kKnown>
+TVM_FFI_INLINE bool Convert(CallArguments* converted, PyObject* const* args, Py_ssize_t nargs,
+                            TVMFFIObject* first, int64_t number) {
+  if (kKnown == Known::kNothing) return converted->AddAll(args, nargs);
+  converted->AddSelf(first);
+  if (kKnown == Known::kSelfAndInt) converted->AddInt(number);
+  return kKnown != Known::kSelf || converted->AddAllAfterSelf(args, nargs);
 }
 
-// The entry of calls of any kind.
+// What a call returned that has succeeded. The call stays on the list until this is done, but has
+// no arguments any more where Python code may run.
+TVM_FFI_INLINE PyObject* Finish(const TVMFFIAny& result, PyObject* const* args,
+                                CallArguments* converted) {
+  AfterSuccess();
+  if (result.type_index >= TypeIndex::kTVMFFIDynObjectBegin) {
+    LetGoAfterSuccess(converted);
+    if (Wrapper* w = Engine::FetchLive(result.v_obj)) {
+      Engine::DropStrong(result.v_obj);
+      return AsObject(w);
+    }
+    converted->ForgetArguments();
+    return WrapOwnedSlow(result.v_obj);
+  }
+  if (result.type_index == TypeIndex::kTVMFFIInt) {
+    LetGoAfterSuccess(converted);
+    return IntFromInt64(result.v_int64);
+  }
+  if (TVM_FFI_PREDICT_FALSE(result.type_index == TypeIndex::kTVMFFIDLTensorPtr)) {
+    return FromTensorResult(static_cast<DLTensor*>(result.v_ptr), args, converted);
+  }
+  LetGoAfterSuccess(converted);
+  converted->ForgetArguments();
+  return FromOwnedAnySlow(result, nullptr);
+}
+
+// Calls and converts; if kReleasesGil, the C++ part has released the GIL. `func` was read from the
+// wrapper `self` once: it lives until the call is over, even if it leaves the wrapper (TakeHandle).
+template <bool kReleasesGil, Known kKnown>
+TVM_FFI_INLINE PyObject* CallFunction(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                                      TVMFFIObject* func, TVMFFIObject* first = nullptr,
+                                      int64_t number = 0) {
+  // With a GIL there is nothing to lock.
+  bool walks = kFreeThreaded && reinterpret_cast<FunctionWrapper*>(self)->walks;
+  KeepParameter(self);
+  TVMFFIAny result;
+  tie::StoreNone(&result);
+  CallArguments converted;
+  if (TVM_FFI_PREDICT_FALSE(!Convert<kKnown>(&converted, args, nargs, first, number))) {
+    return nullptr;
+  }
+  constexpr bool kMayHaveTensors = kKnown == Known::kNothing || kKnown == Known::kSelf;
+  if (kMayHaveTensors && TVM_FFI_PREDICT_FALSE(converted.context() != nullptr)) {
+    return CallFunctionInContext(func, args, &converted, kReleasesGil, walks);
+  }
+  int code = kReleasesGil ? CallWithoutGIL(func, &converted, &result)
+                          : CallKeepingGIL(func, &converted, &result, args, nargs, walks);
+  if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
+  return Finish(result, args, &converted);
+}
+
+// The entries of calls, by what is known of their arguments.
 template <bool kReleasesGil>
 TVM_FFI_INLINE PyObject* CallWithAny(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                                      TVMFFIObject* func) {
-  return CallFunction<kReleasesGil, false>(self, args, nargs, func);
+  return CallFunction<kReleasesGil, Known::kNothing>(self, args, nargs, func);
+}
+template <bool kReleasesGil>
+TVM_FFI_INLINE PyObject* CallWithSelf(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                                      TVMFFIObject* func, TVMFFIObject* first) {
+  return CallFunction<kReleasesGil, Known::kSelf>(self, args, nargs, func, first);
+}
+template <bool kReleasesGil>
+TVM_FFI_INLINE PyObject* CallWithOnlySelf(PyObject* self, PyObject* const* args, TVMFFIObject* func,
+                                          TVMFFIObject* first) {
+  return CallFunction<kReleasesGil, Known::kOnlySelf>(self, args, 1, func, first);
+}
+template <bool kReleasesGil>
+TVM_FFI_INLINE PyObject* CallWithSelfAndInt(PyObject* self, PyObject* const* args,
+                                            TVMFFIObject* func, TVMFFIObject* first,
+                                            int64_t number) {
+  return CallFunction<kReleasesGil, Known::kSelfAndInt>(self, args, 2, func, first, number);
 }
 
-// The same where the GIL is kept and the first argument is an int: often all are.
+// By value, so the caller's result need not live in memory.
+TVM_FFI_NO_INLINE PyObject* FromOwnedApart(TVMFFIAny result) {
+  return FromOwnedAnySlow(result, nullptr);
+}
+
+// The same where the GIL is kept and the first argument is an int: often all are, and so is the
+// result.
 PyObject* CallWithInts(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                        TVMFFIObject* func) {
+  KeepParameter(self);
   IntArguments ints;
-  if (!ints.Load(args, nargs)) return Entry<CallWithAny<false>>(self, args, nargs, func);
+  if (!ints.LoadAfterCheck(args, nargs)) return Entry<CallWithAny<false>>(self, args, nargs, func);
   TVMFFIAny result;
   tie::StoreNone(&result);
   int code = TVMFFIFunctionGetCellPtr(func)->safe_call(func, ints.data(),
                                                        static_cast<int32_t>(nargs), &result);
   if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
   AfterSuccess();
-  return FromOwnedAnyInline(result);
+  if (result.type_index == TypeIndex::kTVMFFIInt) return IntFromInt64(result.v_int64);
+  if (result.type_index >= TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(result.v_obj);
+  return FromOwnedApart(result);
 }
 
 // What errors call the function, or NULL.
@@ -139,11 +202,13 @@ TVM_FFI_NO_INLINE PyObject* RaiseNoNames(const FunctionWrapper* w, PyObject* kwn
 // ---- the entries: a few checks and a jump
 
 // An entry does not throw; the compiler needs to be told, to jump to it.
+template <typename... Args>
+auto NotThrowing(PyObject* (*entry)(Args...)) {
+  return reinterpret_cast<PyObject* (*)(Args...) noexcept>(entry);
+}
 template <auto F>
 auto EntryOfCall() {
-  using DoesNotThrow =
-      PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, TVMFFIObject*) noexcept;
-  return reinterpret_cast<DoesNotThrow>(Entry<F>);
+  return NotThrowing(Entry<F>);
 }
 
 // Whatever is not as usual: keywords, a wrapper that is dormant or empty, no function in it.
@@ -158,22 +223,55 @@ TVM_FFI_NO_INLINE PyObject* VectorcallSlowly(PyObject* self, PyObject* const* ar
   return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, nargs, func);
 }
 
-// Apart, so that other calls do not make room for the integers.
+// A function of its own, so that other calls do not make room for the integers.
 TVM_FFI_NO_INLINE PyObject* VectorcallWithInts(PyObject* self, PyObject* const* args,
                                                Py_ssize_t nargs, TVMFFIObject* func) noexcept {
   return EntryOfCall<CallWithInts>()(self, args, nargs, func);
 }
 
+// Methods, whose first argument is a plain wrapper. Those with no other argument, and those with
+// one int, have functions of their own, which save fewer registers. A wrapper that is not in use is
+// treated as any argument.
+template <bool kReleasesGil>
+TVM_FFI_NO_INLINE PyObject* VectorcallWithSelf(PyObject* self, PyObject* const* args,
+                                               Py_ssize_t nargs, TVMFFIObject* func) noexcept {
+  TVMFFIObject* first = ActiveObject(args[0]);
+  if (first == nullptr) return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, nargs, func);
+  return EntryOfCall<CallWithSelf<kReleasesGil>>()(self, args, nargs, func, first);
+}
+template <bool kReleasesGil>
+TVM_FFI_NO_INLINE PyObject* VectorcallWithOnlySelf(PyObject* self, PyObject* const* args,
+                                                   TVMFFIObject* func) noexcept {
+  TVMFFIObject* first = ActiveObject(args[0]);
+  if (first == nullptr) return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, 1, func);
+  return EntryOfCall<CallWithOnlySelf<kReleasesGil>>()(self, args, func, first);
+}
+template <bool kReleasesGil>
+TVM_FFI_NO_INLINE PyObject* VectorcallWithSelfAndInt(PyObject* self, PyObject* const* args,
+                                                     TVMFFIObject* func) noexcept {
+  TVMFFIObject* first = ActiveObject(args[0]);
+  int64_t number;
+  if (first == nullptr || TVM_FFI_PREDICT_FALSE(!LoadCompactInt(args[1], &number))) {
+    return EntryOfCall<CallWithAny<kReleasesGil>>()(self, args, 2, func);
+  }
+  return EntryOfCall<CallWithSelfAndInt<kReleasesGil>>()(self, args, func, first, number);
+}
+
 template <bool kReleasesGil, bool kHasSelf>
 PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  // A method has taken the flag out of the number already.
+  Py_ssize_t nargs = kHasSelf ? static_cast<Py_ssize_t>(nargsf) : PyVectorcall_NARGS(nargsf);
   uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
   auto* func = reinterpret_cast<TVMFFIObject*>(handle);  // if it is usable
   if (TVM_FFI_PREDICT_FALSE(kwnames != nullptr || !tie::IsUsable(handle) ||
                             func->type_index != TypeIndex::kTVMFFIFunction)) {
     return VectorcallSlowly<kReleasesGil>(self, args, nargs, kwnames);
   }
-  if (kHasSelf) return CallFunction<kReleasesGil, true>(self, args, nargs, func);
+  if (kHasSelf && nargs == 1) return VectorcallWithOnlySelf<kReleasesGil>(self, args, func);
+  if (kHasSelf && nargs == 2 && PyLong_CheckExact(args[1])) {
+    return VectorcallWithSelfAndInt<kReleasesGil>(self, args, func);
+  }
+  if (kHasSelf) return VectorcallWithSelf<kReleasesGil>(self, args, nargs, func);
   if (!kReleasesGil && nargs > 0 && PyLong_CheckExact(args[0])) {
     return VectorcallWithInts(self, args, nargs, func);
   }

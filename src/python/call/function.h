@@ -21,10 +21,10 @@ inline int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) 
 }
 // Says that a wrapper of the class Function was given another object. Always returns NULL.
 PyObject* RaiseNoFunction(PyObject* wrapper);
-// Calls a constructor. The GIL is kept; tensors among the arguments bring their stream and
-// allocator. `args` is what Python gave. False with an error set.
+// CallConstructor where tensors among the arguments bring their stream and allocator.
 bool CallInContext(TVMFFIObject* func, PyObject* const* args, CallArguments* converted,
                    TVMFFIAny* result);
+// Calls a constructor and keeps the GIL. `args` is what Python gave. False with an error set.
 inline bool CallConstructor(TVMFFIObject* func, PyObject* const* args, CallArguments* converted,
                             TVMFFIAny* result) {
   if (TVM_FFI_PREDICT_FALSE(converted->context() != nullptr)) {
@@ -52,6 +52,7 @@ int InitFunctionType(PyObject* module);
 int InitMethods(PyObject* module);  // method.cc
 int InitConstructors(PyObject* module);
 int InitInitializers(PyObject* module);  // initializer.cc
+int InitMainModule(PyObject* module);    // main_module.cc
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_CALL_FUNCTION_H_

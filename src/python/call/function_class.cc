@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class Function: what Python sees of a function besides calls.
 //
-// Shared state: release_gil of a function is a plain flag that any thread may set, in the critical
-// section of the wrapper (SetReleaseGil).
+// Shared state: the fields of a FunctionWrapper.
+//   release_gil, origin,        set in the critical section of the wrapper (SetReleaseGil,
+//     parameters                SetOrigin, SetParameters); calls read them without it
+//   vectorcall, call_with_self  set with release_gil and parameters, in the same section; calls
+//                               read them without it, and may find either value meanwhile
+//   walks                       set once, by the thread that finds a new function by name
+//                               (WrapGlobal)
+//   parked                      used in the critical section of the wrapper (KeepWhatCallsUse),
+//                               and when it dies
+//   dict                        CPython's, as that of any object; GetDescribed takes no lock
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/from_symbol.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // An __init__ that only passes its arguments on to the type's C++ constructor.
 //
-// It goes from the arguments to C++ itself, also when a subclass calls it through super(), and
-// leaves what is not simple, errors above all, to a function written in Python (_dunder.py), which
-// it resembles. As long as it is the one a lookup would find, calling the class does not call it,
-// but does the same at once (constructor.cc).
+// It converts the arguments and calls C++ directly, also when a subclass calls it through super().
+// Unusual cases, errors above all, go to a Python function (_dunder.py) with the same behaviour. As
+// long as it is the one a lookup would find, calling the class does not call it, but does the same
+// at once (constructor.cc).
 //
 // Shared state: initializer_type: set at import, constant afterwards.
 #include "python/base/entry.h"

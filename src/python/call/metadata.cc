@@ -10,7 +10,6 @@
 
 #include "python/call/function.h"
 #include "python/convert/convert.h"
-#include "python/convert/errors.h"
 #include "python/wrap/python_hooks.h"
 
 namespace tether_py {
@@ -85,7 +84,7 @@ void ReadMetadata(FunctionWrapper* w, const ffi::String& metadata, bool takes_ob
   if (!list.has_value() || sentinels.missing == nullptr) return;
   PyObject* parameters = ReadParameters(*list, takes_object);
   if (parameters != nullptr) SetParameters(w, parameters);
-  PyErr_Clear();
+  PassOver();
 }
 
 void SetOrigin(FunctionWrapper* w, PyObject* origin) {

@@ -43,41 +43,41 @@ bool CheckObject(Method* m, PyObject* self) {
   return false;
 }
 
-// The two below do not throw, nor does the entry that they end in. So the second is nothing but a
-// check and a jump.
+// CheckAndCall and CallMethod do not throw, nor does the entry of the function that they end in. So
+// CallMethod compiles to a check and a jump.
 
 using FunctionEntry = PyObject* (*)(PyObject*, PyObject* const*, size_t, PyObject*) noexcept;
 
-inline PyObject* CallChecked(Method* m, vectorcallfunc entry, PyObject* const* args, size_t nargsf,
+inline PyObject* CallChecked(Method* m, vectorcallfunc entry, PyObject* const* args, size_t nargs,
                              PyObject* kwnames) {
   auto call = reinterpret_cast<FunctionEntry>(entry);
-  return call(reinterpret_cast<PyObject*>(m->function), args, nargsf, kwnames);
+  return call(reinterpret_cast<PyObject*>(m->function), args, nargs, kwnames);
 }
 
-// A class that was found plain stays plain.
+// A class that was found plain stays plain: the setter found for a class is never replaced.
 void LearnClass(Method* m, PyObject* self) {
   bool is_plain = Py_TYPE(self) == m->cls && IsPlainWrapper(self);
   if (is_plain) m->plain_cls.store(m->cls, std::memory_order_relaxed);
 }
 
-TVM_FFI_NO_INLINE PyObject* CheckAndCall(Method* m, PyObject* const* args, size_t nargsf,
+TVM_FFI_NO_INLINE PyObject* CheckAndCall(Method* m, PyObject* const* args, size_t nargs,
                                          PyObject* kwnames) noexcept {
-  if (PyVectorcall_NARGS(nargsf) == 0) {
+  if (nargs == 0) {
     return PyErr_Format(PyExc_TypeError, "unbound method %s.%U() needs an argument",
                         m->cls->tp_name, m->name);
   }
   if (!CheckObject(m, args[0])) return nullptr;
   LearnClass(m, args[0]);
-  return CallChecked(m, m->function->vectorcall, args, nargsf, kwnames);
+  return CallChecked(m, m->function->vectorcall, args, nargs, kwnames);
 }
 
 PyObject* CallMethod(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Method* m = AsMethod(self);
-  bool is_right = PyVectorcall_NARGS(nargsf) != 0 &&
-                  Py_TYPE(args[0]) == m->plain_cls.load(std::memory_order_relaxed);
+  auto nargs = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  bool is_right = nargs != 0 && Py_TYPE(args[0]) == m->plain_cls.load(std::memory_order_relaxed);
   return TVM_FFI_PREDICT_TRUE(is_right)
-             ? CallChecked(m, m->function->call_with_self, args, nargsf, kwnames)
-             : CheckAndCall(m, args, nargsf, kwnames);
+             ? CallChecked(m, m->function->call_with_self, args, nargs, kwnames)
+             : CheckAndCall(m, args, nargs, kwnames);
 }
 
 PyObject* Repr(PyObject* self) {
@@ -152,7 +152,6 @@ PyMemberDef method_members[] = {
     {"__objclass__", T_OBJECT, offsetof(Method, cls), READONLY, nullptr},
     {"func", T_OBJECT, offsetof(Method, function), READONLY,
      "The function, which takes the object first."},
-    {"_record", T_OBJECT, offsetof(Method, record), READONLY, nullptr},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Method, vectorcall), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Method, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Error attached to a Python exception, which describes it.
 //
-// Attached without asking the class: a __setattr__ of its own may refuse.
-//
 // Shared state: the name and the cell's function (NameOfAttached, HasFullCell): set on first use,
 // constant afterwards.
 #include "python/convert/attached_error.h"
@@ -14,6 +12,7 @@
 
 #include "python/base/python_api.h"
 #include "python/convert/exception_text.h"
+#include "python/convert/traceback.h"
 
 namespace tether_py {
 
@@ -24,11 +23,6 @@ namespace {
 PyObject* NameOfAttached() {
   static std::atomic<PyObject*> name{nullptr};
   return FindOnce(&name, [] { return PyUnicode_InternFromString("__tvm_ffi_error__"); });
-}
-
-void Attach(PyObject* exc, PyObject* error) {
-  PyObject* name = NameOfAttached();
-  if (name == nullptr || PyObject_GenericSetAttr(exc, name, error) < 0) PyErr_Clear();
 }
 
 // Whether the error was made by the runtime or here. Those of old binaries may have a shorter cell.
@@ -49,10 +43,19 @@ ffi::ObjectPtr<ffi::Object> Share(TVMFFIObjectHandle h) {
 
 }  // namespace
 
+ffi::ObjectPtr<ffi::Object> ExtraContextOf(const TVMFFIErrorCell* cell) {
+  return HasFullCell(cell) ? Share(cell->extra_context) : nullptr;
+}
+
+void Attach(PyObject* exc, PyObject* error) {
+  PyObject* name = NameOfAttached();
+  if (name == nullptr || PyObject_GenericSetAttr(exc, name, error) < 0) PassOver();
+}
+
 Ref AttachedTo(PyObject* exc) {
   PyObject* name = NameOfAttached();
   Ref attached = name != nullptr ? Ref::Steal(PyObject_GenericGetAttr(exc, name)) : Ref();
-  if (!attached) PyErr_Clear();
+  if (!attached) PassOver();
   return attached && PyObject_TypeCheck(attached.get(), types.error) ? std::move(attached) : Ref();
 }
 
@@ -69,10 +72,8 @@ Account AccountOf(PyObject* exc, PyObject* attached) {
       account.message.assign(cell->message.data, cell->message.size);
       account.frames.reserve(cell->backtrace.size + 1024);  // more is to come
       account.frames.assign(cell->backtrace.data, cell->backtrace.size);
-      if (HasFullCell(cell)) {
-        account.cause = Share(cell->cause_chain);
-        account.context = Share(cell->extra_context);
-      }
+      if (HasFullCell(cell)) account.cause = Share(cell->cause_chain);
+      account.context = ExtraContextOf(cell);
     }
   }
   if (!is_known) {
@@ -115,7 +116,7 @@ void UpdateAttached(PyObject* exc, RaisedException* raised) {
   if (error) {
     Attach(exc, error.get());
   } else {
-    PyErr_Clear();
+    PassOver();
   }
 }
 

@@ -11,6 +11,13 @@ namespace tether_py {
 // The Error attached to an exception, or null. No error is left set.
 Ref AttachedTo(PyObject* exc);
 
+// Without asking the class: a __setattr__ of its own may refuse. No error is left set.
+void Attach(PyObject* exc, PyObject* error);
+
+// What an error has attached to it, or null. Errors of old binaries may have a shorter cell, whose
+// end is not read.
+ffi::ObjectPtr<ffi::Object> ExtraContextOf(const TVMFFIErrorCell* cell);
+
 // An exception that came from an FFI error keeps the kind, message and context of that.
 Account AccountOf(PyObject* exc, PyObject* attached);
 

@@ -10,6 +10,7 @@
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
+#include "python/base/python_api.h"
 #include "python/wrap/arguments.h"
 #include "python/wrap/class_records.h"
 
@@ -17,7 +18,7 @@ namespace tether_py {
 
 // ---- Python -> Any ----
 
-// For classes of wrappers that need nothing else.
+// The setter of wrapper classes that need only their handle.
 bool SetWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
 // Whether `obj` is known to be converted by SetWrapper, so that its handle is all there is to it.
@@ -26,7 +27,7 @@ inline bool IsPlainWrapper(PyObject* obj) {
   return record != nullptr && record->SetterNow() == SetWrapper;
 }
 
-// For a class that is not in that table.
+// For a class that is not among the recent ones (class_records.h).
 bool ToAnySlow(PyObject* obj, TVMFFIAny* out, Arguments* args);
 
 // One borrowed value; temporaries go to `args`. False with an error set.
@@ -36,23 +37,29 @@ inline bool ToAny(PyObject* obj, TVMFFIAny* out, Arguments* args) {
                                                                                      args);
 }
 
-// The most frequent kind of argument. False if it is of another kind.
-inline bool ToCompactInt(PyObject* obj, TVMFFIAny* out) {
+// An exact int. False if it is a large one.
+inline bool StoreCompactInt(PyObject* obj, TVMFFIAny* out) {
   int64_t value;
-  if (!PyLong_CheckExact(obj) || !LoadCompactInt(obj, &value)) return false;
+  if (!LoadCompactInt(obj, &value)) return false;
   out->type_index = ffi::TypeIndex::kTVMFFIInt;
   out->zero_padding = 0;
   out->v_int64 = value;
   return true;
 }
 
-// ToAny with that handled in line.
+// The most frequent kind of argument. False if it is of another kind.
+inline bool ToCompactInt(PyObject* obj, TVMFFIAny* out) {
+  return PyLong_CheckExact(obj) && StoreCompactInt(obj, out);
+}
+
+// ToAny, with small ints handled inline.
 inline bool ToAnyInline(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   return ToCompactInt(obj, out) || ToAny(obj, out, args);
 }
 
-// The object of a wrapper. With the GIL it is borrowed, and TakeHandle protects the borrowing call;
-// without it another thread may move it away at any time, so `args` gets a reference.
+// The object of a wrapper. In a GIL build it is borrowed, and TakeHandle protects the borrowing
+// call; in a free-threaded one another thread may move it away at any time, so `args` gets a
+// reference.
 inline bool StoreWrapper(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   TVMFFIObject* h = kFreeThreaded ? HoldHandle(AsWrapper(obj)) : UseHandle(AsWrapper(obj));
   if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
@@ -67,35 +74,47 @@ inline bool Arguments::Add(PyObject* arg) {
   return true;
 }
 
-// The same in line, for a wrapper that was in use until now. False if it was not: SetWrapper finds
-// out. With the GIL only.
-inline bool StoreActive(PyObject* obj, TVMFFIAny* out) {
+// The object of an active wrapper, to be borrowed. NULL, and no error, if the wrapper is in another
+// state: SetWrapper deals with that. In GIL builds only.
+inline TVMFFIObject* ActiveObject(PyObject* obj) {
   uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
-  if (kFreeThreaded || TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return false;
-  tie::StoreObject(reinterpret_cast<TVMFFIObject*>(handle), out);
-  return true;
+  if (kFreeThreaded || TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return nullptr;
+  if (handle == 0) TVM_FFI_UNREACHABLE();  // "no object" has a tag
+  return reinterpret_cast<TVMFFIObject*>(handle);
 }
 
-inline bool Arguments::AddSelf(PyObject* self) {
-  if (!StoreActive(self, inline_)) return false;
+inline void Arguments::AddSelf(TVMFFIObject* self) {
+  tie::StoreObject(self, inline_);
   size_ = 1;
-  return true;
 }
 
-TVM_FFI_INLINE bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
-  Py_ssize_t i = size_;
+template <Py_ssize_t kFirst>
+TVM_FFI_INLINE bool Arguments::AddFrom(PyObject* const* args, Py_ssize_t n) {
   if (!Reserve(n)) return false;
   TVMFFIAny* out = data_;
-  for (; i < n; ++i) {
+  for (Py_ssize_t i = kFirst; i < n; ++i) {
     if (ToCompactInt(args[i], out + i)) continue;
     const ClassRecord* record = FindRecent(Py_TYPE(args[i]));
     Setter setter = record != nullptr ? record->SetterNow() : ToAnySlow;
-    if (setter == SetWrapper && StoreActive(args[i], out + i)) continue;
+    if (setter == SetWrapper) {
+      if (TVMFFIObject* h = ActiveObject(args[i])) {
+        tie::StoreObject(h, out + i);
+        continue;
+      }
+    }
     size_ = static_cast<int32_t>(i);  // what is there so far must not go away meanwhile
     if (TVM_FFI_PREDICT_FALSE(!setter(args[i], out + i, this))) return false;
   }
   size_ = static_cast<int32_t>(n);
   return true;
+}
+
+TVM_FFI_INLINE bool Arguments::AddAll(PyObject* const* args, Py_ssize_t n) {
+  return AddFrom<0>(args, n);
+}
+
+TVM_FFI_INLINE bool Arguments::AddAllAfterSelf(PyObject* const* args, Py_ssize_t n) {
+  return AddFrom<1>(args, n);
 }
 
 // The arguments of a call that takes small integers and nothing else. They refer to nothing, so a
@@ -104,11 +123,16 @@ class IntArguments {
  public:
   // False if there are others, or many.
   TVM_FFI_INLINE bool Load(PyObject* const* args, Py_ssize_t n) {
+    return n == 0 || (PyLong_CheckExact(args[0]) && LoadAfterCheck(args, n));
+  }
+  // The same where the first one is known to be an exact int.
+  TVM_FFI_INLINE bool LoadAfterCheck(PyObject* const* args, Py_ssize_t n) {
     if (TVM_FFI_PREDICT_FALSE(n > kMost)) return false;
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      if (TVM_FFI_PREDICT_FALSE(!ToCompactInt(args[i], &values_[i]))) return false;
+    for (Py_ssize_t i = 0;;) {
+      if (TVM_FFI_PREDICT_FALSE(!StoreCompactInt(args[i], &values_[i]))) return false;
+      if (++i == n) return true;
+      if (TVM_FFI_PREDICT_FALSE(!PyLong_CheckExact(args[i]))) return false;
     }
-    return true;
   }
   TVMFFIAny* data() { return values_; }
 
@@ -128,25 +152,20 @@ bool ArrayFromItems(PyObject* items, ffi::Array<ffi::Any>* out, Arguments* insid
 
 // `api`: tensors become tensors of that framework, and containers will hand out such tensors.
 
-// Everything that has a conversion of its own; the inline functions below come first.
+// The general case; call the inline functions below instead.
 PyObject* FromOwnedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
 PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
 
-// Takes over an owned value. NULL with an error set. The first one is for the path of every call.
-TVM_FFI_INLINE PyObject* FromOwnedAnyInline(const TVMFFIAny& value) {
-  if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(value.v_obj);
-  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
-  return FromOwnedAnySlow(value, nullptr);
-}
+// Takes over an owned value. NULL with an error set.
 inline PyObject* FromOwnedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapOwned(value.v_obj);
-  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return IntFromInt64(value.v_int64);
   return FromOwnedAnySlow(value, api);
 }
 // A value somebody else owns: arguments of a callback, elements of a container.
 inline PyObject* FromBorrowedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapBorrowed(value.v_obj);
-  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return PyLong_FromLongLong(value.v_int64);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return IntFromInt64(value.v_int64);
   return FromBorrowedAnySlow(value, api);
 }
 

@@ -2,21 +2,21 @@
 // The class Error of Python: an FFI error with its kind, message and backtrace.
 #include <tvm/ffi/error.h>
 
-#include <string>
+#include <string_view>
+#include <utility>
 
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
+#include "python/convert/attached_error.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
+#include "python/convert/exception_text.h"
 
 namespace tether_py {
 
 using ffi::TypeIndex;
 
-namespace {
-
-// The error cell behind a wrapper, to be used in its critical section. NULL with an error set.
-TVMFFIErrorCell* CellOf(PyObject* self) {
+TVMFFIErrorCell* ErrorCellOf(PyObject* self) {
   TVMFFIObject* h = UseHandle(AsWrapper(self));
   if (h == nullptr) return nullptr;
   if (h->type_index != TypeIndex::kTVMFFIError) {
@@ -26,43 +26,53 @@ TVMFFIErrorCell* CellOf(PyObject* self) {
   return TVMFFIErrorGetCellPtr(h);
 }
 
-// Of a copy: the error handler may be Python code, which may do anything to the error.
+namespace {
+
 PyObject* Text(const TVMFFIByteArray& bytes) {
-  std::string copy(bytes.data, bytes.size);
-  return PyUnicode_DecodeUTF8(copy.data(), static_cast<Py_ssize_t>(copy.size()),
-                              "backslashreplace");
+  return DecodeText(std::string_view(bytes.data, bytes.size));
 }
 
-PyObject* GetKind(PyObject* self, void*) {
-  CriticalSection section(self);
-  TVMFFIErrorCell* cell = CellOf(self);
-  return cell != nullptr ? Text(cell->kind) : nullptr;
+// The error behind a wrapper, held: decoding its texts may run Python code, which may move it away.
+class ErrorUse {
+ public:
+  explicit ErrorUse(PyObject* self) : section_(self), cell_(ErrorCellOf(self)) {
+    if (cell_ == nullptr) return;
+    held_ =
+        ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(Engine::Use(AsWrapper(self)));
+  }
+  TVMFFIErrorCell* cell() const { return cell_; }  // NULL with an error set
+
+ private:
+  ffi::ObjectPtr<ffi::Object> held_;  // dropped after the section is left
+  CriticalSection section_;
+  TVMFFIErrorCell* cell_;
+};
+
+PyObject* GetText(PyObject* self, TVMFFIByteArray TVMFFIErrorCell::*text) {
+  ErrorUse error(self);
+  return error.cell() != nullptr ? Text(error.cell()->*text) : nullptr;
 }
-PyObject* GetMessage(PyObject* self, void*) {
-  CriticalSection section(self);
-  TVMFFIErrorCell* cell = CellOf(self);
-  return cell != nullptr ? Text(cell->message) : nullptr;
-}
-PyObject* GetBacktrace(PyObject* self, void*) {
-  CriticalSection section(self);
-  TVMFFIErrorCell* cell = CellOf(self);
-  return cell != nullptr ? Text(cell->backtrace) : nullptr;
-}
+
+PyObject* GetKind(PyObject* self, void*) { return GetText(self, &TVMFFIErrorCell::kind); }
+PyObject* GetMessage(PyObject* self, void*) { return GetText(self, &TVMFFIErrorCell::message); }
+PyObject* GetBacktrace(PyObject* self, void*) { return GetText(self, &TVMFFIErrorCell::backtrace); }
 PyObject* GetExtraContext(PyObject* self, void*) {
-  CriticalSection section(self);
-  TVMFFIErrorCell* cell = CellOf(self);
-  if (cell == nullptr) return nullptr;
-  auto* context = static_cast<TVMFFIObject*>(cell->extra_context);
+  ffi::ObjectPtr<ffi::Object> context;
+  {
+    ErrorUse error(self);
+    if (error.cell() == nullptr) return nullptr;
+    context = ExtraContextOf(error.cell());
+  }
   if (context == nullptr) Py_RETURN_NONE;
   TVMFFIAny value;
-  Engine::AddStrong(context);
-  tie::StoreObject(context, &value);
+  tie::StoreObject(ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(context)),
+                   &value);
   return FromOwnedAny(value);
 }
 
 PyObject* UpdateBacktrace(PyObject* self, PyObject* text) {
   CriticalSection section(self);
-  TVMFFIErrorCell* cell = CellOf(self);
+  TVMFFIErrorCell* cell = ErrorCellOf(self);
   TVMFFIByteArray bytes;
   if (cell == nullptr) return nullptr;
   if (!PyUnicode_Check(text)) {
@@ -94,16 +104,15 @@ PyObject* PyError(PyObject* self, PyObject*) { return PyErrorOf(self); }
 
 // Strings only: what is attached to an error need not survive in another process.
 PyObject* ReduceError(PyObject* self, PyObject*) {
-  CriticalSection section(self);
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(self));
-  TVMFFIObject* h = Engine::Use(AsWrapper(self));
-  if (h == nullptr) {  // stays empty
+  if (ObjectAddressOf(AsWrapper(self)) == 0) {  // stays empty
     Ref core = Ref::Steal(PyImport_ImportModule("tvm_ffi.core"));
     if (!core) return nullptr;
     Ref make = Ref::Steal(PyObject_GetAttrString(core.get(), "_new_object"));
     return make ? Py_BuildValue("O(O)", make.get(), type) : nullptr;
   }
-  TVMFFIErrorCell* cell = CellOf(self);
+  ErrorUse error(self);
+  TVMFFIErrorCell* cell = error.cell();
   if (cell == nullptr) return nullptr;
   Ref kind = Ref::Steal(Text(cell->kind)), message = Ref::Steal(Text(cell->message));
   Ref backtrace = Ref::Steal(Text(cell->backtrace));

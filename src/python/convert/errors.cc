@@ -8,6 +8,8 @@
 // A RaisedException is what C++ catches, keeps and throws: made anew each time an exception leaves
 // Python, it carries that instance and returns it each time it is thrown. The Error attached to the
 // exception (attached_error.h) describes it to Python and knows nothing of it.
+//
+// Shared state: append_hook: set at import, constant afterwards.
 #include <tvm/ffi/error.h>
 
 #include <cxxabi.h>
@@ -15,6 +17,8 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
@@ -23,6 +27,7 @@
 #include "python/convert/errors.h"
 #include "python/convert/exception_text.h"
 #include "python/convert/raised_exception.h"
+#include "python/convert/traceback.h"
 #include "python/wrap/python_hooks.h"
 
 namespace tether_py {
@@ -30,14 +35,6 @@ namespace tether_py {
 using ffi::TypeIndex;
 
 namespace {
-
-PyObject* TracebackText(PyObject*, PyObject* traceback) {
-  return Guarded([&] {
-    std::string text;
-    WriteFrames(traceback, &text);
-    return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
-  });
-}
 
 // What Python gave to a call that failed, for messages about it.
 struct Given {
@@ -47,32 +44,101 @@ struct Given {
   const std::string* type_key = nullptr;
 };
 
-PyObject* MakeException(PyObject* error, const Given& given) {
+// The class and the text for a kind that is not registered, or for a message about types. False
+// with an error set.
+bool AskClassAndText(const Given& given, PyObject* kind, Ref* cls, Ref* message) {
   Ref classes = Ref::Steal(PyTuple_New(given.nargs));
-  if (!classes) return nullptr;
+  if (!classes) return false;
   for (Py_ssize_t i = 0; i < given.nargs; ++i) {
     PyTuple_SET_ITEM(classes.get(), i,
                      Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(given.args[i]))));
   }
-  if (given.field == nullptr) {
-    return PyObject_CallFunctionObjArgs(hooks.make_exception, error, classes.get(), nullptr);
+  Ref both = Ref::Steal(given.field == nullptr
+                            ? PyObject_CallFunctionObjArgs(hooks.class_and_text, kind,
+                                                           message->get(), classes.get(), nullptr)
+                            : PyObject_CallFunction(hooks.class_and_text, "OOOss", kind,
+                                                    message->get(), classes.get(),
+                                                    given.field->c_str(), given.type_key->c_str()));
+  if (!both) return false;
+  if (!PyTuple_Check(both.get()) || PyTuple_GET_SIZE(both.get()) != 2) {
+    PyErr_Format(PyExc_TypeError, "expected a class and a text, got %R", both.get());
+    return false;
   }
-  return PyObject_CallFunction(hooks.make_exception, "OOss", error, classes.get(),
-                               given.field->c_str(), given.type_key->c_str());
+  *cls = Ref::Borrow(PyTuple_GET_ITEM(both.get(), 0));
+  *message = Ref::Borrow(PyTuple_GET_ITEM(both.get(), 1));
+  return true;
+}
+
+// Messages about types name those of C++.
+bool MayNameTypes(PyObject* cls, PyObject* message, const Given& given) {
+  if (cls != PyExc_TypeError && cls != PyExc_OverflowError) return false;
+  return given.field != nullptr ||
+         PyUnicode_FindChar(message, '`', 0, PyUnicode_GET_LENGTH(message), 1) >= 0;
+}
+
+// An exception of the class for a kind, without a traceback. Null with an error set.
+Ref MakeException(PyObject* kind, PyObject* message, const Given& given) {
+  Ref cls = FindInDict(hooks.error_classes, kind);
+  if (!cls && PyErr_Occurred()) return nullptr;
+  Ref text = Ref::Borrow(message);
+  if ((!cls || MayNameTypes(cls.get(), message, given)) &&
+      !AskClassAndText(given, kind, &cls, &text)) {
+    return nullptr;
+  }
+  Ref exc = Ref::Steal(PyObject_CallOneArg(cls.get(), text.get()));
+  if (exc && PyExceptionInstance_Check(exc.get())) return exc;
+  if (!exc && !PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
+  PyErr_Clear();
+  // A registered class that cannot be built from one message must not hide the message.
+  text = Ref::Steal(PyUnicode_FromFormat("%U: %U", kind, message));
+  return text ? Ref::Steal(PyObject_CallOneArg(PyExc_RuntimeError, text.get())) : nullptr;
+}
+
+// Clients may assign to core._WITH_APPEND_BACKTRACE. It may return another exception.
+struct AppendHook {
+  PyObject* names = nullptr;  // of the module; owned, as long as the process
+  PyObject* name = nullptr;
+  Ref Find() const { return FindInDict(names, name); }
+} append_hook;
+
+Ref WithFrames(Ref exc, PyObject* backtrace, size_t size) {
+  Ref hook = append_hook.Find();
+  if (!hook && PyErr_Occurred()) return nullptr;
+  if (!hook || hook.get() == Py_None) return exc;
+  if (IsAppendFrames(hook.get())) {
+    return AppendFrames(exc.get(), backtrace, 0, size) ? std::move(exc) : Ref();
+  }
+  return Ref::Steal(PyObject_CallFunctionObjArgs(hook.get(), exc.get(), backtrace, nullptr));
 }
 
 PyObject* PyErrorOf(PyObject* self, const Given& given) {
+  Ref kind, message, backtrace;
+  size_t size = 0;
   {
     CriticalSection section(self);
+    TVMFFIErrorCell* cell = ErrorCellOf(self);
+    if (cell == nullptr) return nullptr;
     TVMFFIObject* h = Engine::Use(AsWrapper(self));
-    RaisedException* raised = h != nullptr ? RaisedException::Of(h) : nullptr;
-    if (raised != nullptr) return Py_NewRef(raised->exception());
+    if (RaisedException* raised = RaisedException::Of(h)) return Py_NewRef(raised->exception());
+    // Handlers of text that is not UTF-8 may be Python code, which may move the error away.
+    auto owner = ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(h);
+    auto decode = [](const TVMFFIByteArray& bytes) {
+      return Ref::Steal(DecodeText(std::string_view(bytes.data, bytes.size)));
+    };
+    kind = decode(cell->kind);
+    message = kind ? decode(cell->message) : Ref();
+    size = cell->backtrace.size;
+    backtrace = message ? decode(cell->backtrace) : Ref();
   }
-  Ref exc = Ref::Steal(MakeException(self, given));
-  if (exc && !PyExceptionInstance_Check(exc.get())) {
+  if (!backtrace) return nullptr;
+  Ref exc = MakeException(kind.get(), message.get(), given);
+  if (exc) exc = WithFrames(std::move(exc), backtrace.get(), size);
+  if (!exc) return nullptr;
+  if (!PyExceptionInstance_Check(exc.get())) {
     return PyErr_Format(PyExc_TypeError, "expected an exception, got %s",
                         Py_TYPE(exc.get())->tp_name);
   }
+  Attach(exc.get(), self);
   return exc.release();
 }
 
@@ -88,7 +154,6 @@ PyObject* ConvertToError(PyObject*, PyObject* exc) {
 
 PyMethodDef error_functions[] = {
     {"_convert_to_ffi_error", Entry<ConvertToError>, METH_O, "The FFI error for an exception."},
-    {"_traceback_text", Entry<TracebackText>, METH_O, "Frames as text, most recent call first."},
     {nullptr, nullptr, 0, nullptr}};
 
 // The exception for an error that arrives, whose reference it takes over; null with an error set.
@@ -227,7 +292,11 @@ void RaiseToCaller() {
 
 int InitErrors(PyObject* module) {
   ReserveDepartures();
-  return InitErrorClass(module) < 0 ? -1 : PyModule_AddFunctions(module, error_functions);
+  append_hook.names = Py_XNewRef(PyModule_GetDict(module));
+  append_hook.name = PyUnicode_InternFromString("_WITH_APPEND_BACKTRACE");
+  if (append_hook.names == nullptr || append_hook.name == nullptr) return -1;
+  if (InitErrorClass(module) < 0 || InitTracebacks(module) < 0) return -1;
+  return PyModule_AddFunctions(module, error_functions);
 }
 
 }  // namespace tether_py

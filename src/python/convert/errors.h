@@ -24,7 +24,7 @@ PyObject* RaiseForField(int code, const std::string& field, const std::string& t
 void RaiseToCaller();
 // An FFI error for an exception object that is not being raised.
 ffi::Error ErrorFromException(PyObject* exc);
-// The exception that a raised one carries through C++, borrowed, or NULL.
+// The Python exception inside a RaisedException, borrowed, or NULL.
 PyObject* ExceptionIn(TVMFFIObject* error);
 
 // Whether an exception left Python for C++ in this thread and is not known to have ended. A call
@@ -54,6 +54,9 @@ PyObject* Guarded(F&& f) {
 // The exception for an Error of Python: the one that it carries, or one made for it. NULL with an
 // error set.
 PyObject* PyErrorOf(PyObject* error);
+
+// The error cell behind a wrapper, to be used in its critical section. NULL with an error set.
+TVMFFIErrorCell* ErrorCellOf(PyObject* self);
 
 int InitErrorClass(PyObject* module);
 int InitErrors(PyObject* module);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an exception says of itself: its kind, message and frames, as text.
+// What an exception says of itself: its kind and message, as text.
 #ifndef TETHER_PYTHON_CONVERT_EXCEPTION_TEXT_H_
 #define TETHER_PYTHON_CONVERT_EXCEPTION_TEXT_H_
 
 #include <Python.h>
 
 #include <string>
+#include <string_view>
 
 namespace tether_py {
 
@@ -13,10 +14,10 @@ namespace tether_py {
 std::string KindOf(PyObject* exc);
 std::string MessageOf(PyObject* exc);
 
-// Makes `text` the frames of the traceback, most recent call first. It comes with the text written
-// when the exception was last raised, which stays if the traceback has grown from that one. Runs no
-// Python code: a RecursionError must get through.
-void WriteFrames(PyObject* traceback, std::string* text);
+// Text as UTF-8, escaped if need be; empty where even that fails. No error is left set.
+std::string Utf8OrLess(PyObject* text);
+// And back: what is not UTF-8 is escaped. NULL with an error set.
+PyObject* DecodeText(std::string_view text);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_CONVERT_EXCEPTION_TEXT_H_

@@ -12,6 +12,8 @@
 #include "python/base/python_api.h"
 #include "python/base/ref.h"
 #include "python/convert/errors.h"
+#include "python/convert/exception_text.h"
+#include "python/convert/traceback.h"
 #include "python/wrap/python_hooks.h"
 #include "python/wrap/release_queue.h"
 
@@ -50,15 +52,22 @@ RaisedException::~RaisedException() {
 
 void RaisedException::LetFramesGo() {
   if (frames_are_gone_.exchange(true)) return;
-  if (!CallHook(hooks.release_frames, std::string_view(backtrace_).substr(0, num_own_), 0, true)) {
-    PyException_SetTraceback(exc_, Py_None);
-  }
+  Ref text = Ref::Steal(DecodeText(std::string_view(backtrace_).substr(0, num_own_)));
+  Ref done = text ? Ref::Steal(PyObject_CallFunctionObjArgs(hooks.release_frames, exc_, text.get(),
+                                                            nullptr))
+                  : Ref();
+  if (done) return;
+  PassOver();  // the exception stays without its frames
+  PyException_SetTraceback(exc_, Py_None);
 }
 
 void RaisedException::ExtendTraceback() {
   bool all = frames_are_gone_.load();
+  if (all) PyException_SetTraceback(exc_, Py_None);
   size_t known = all ? 0 : num_own_;
-  CallHook(hooks.extend_traceback, std::string_view(backtrace_).substr(known), known, all);
+  std::string_view added = std::string_view(backtrace_).substr(known);
+  Ref text = Ref::Steal(DecodeText(added));
+  if (!text || !AppendFrames(exc_, text.get(), known, added.size())) PassOver();
 }
 
 void RaisedException::ForgetFramesUnused() {
@@ -82,18 +91,6 @@ void RaisedException::Update(TVMFFIObjectHandle handle, const TVMFFIByteArray* t
   } catch (const std::bad_alloc&) {  // the error is the same without these frames
   }
   self->backtrace = tie::AsBytes(self->backtrace_);
-}
-
-bool RaisedException::CallHook(PyObject* hook, std::string_view text, size_t known, bool all) {
-  Ref done = Ref::Steal(PyObject_CallFunction(
-      hook, "ONnO", exc_,
-      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"),
-      static_cast<Py_ssize_t>(known), all ? Py_True : Py_False));
-  if (done) return true;
-  bool was_interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
-  PyErr_Clear();
-  if (was_interrupted) PyErr_SetInterrupt();  // Ctrl-C arrived meanwhile: raise it again later
-  return false;
 }
 
 PyObject* ExceptionIn(TVMFFIObject* error) {

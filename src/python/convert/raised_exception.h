@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "python/base/locks.h"
@@ -54,8 +53,8 @@ class RaisedException : public ffi::ErrorObj {
 
   PyObject* exception() const { return exc_; }
 
-  // C++ keeps this beyond the call. Locals are released now: from here on the traceback says
-  // where, with frames that hold nothing.
+  // C++ keeps this beyond the call. Locals are released now: the traceback then names the same
+  // places with frames that hold no locals.
   void LetFramesGo();
 
   // Gives the exception the frames that it crossed since it was raised.
@@ -69,9 +68,6 @@ class RaisedException : public ffi::ErrorObj {
   friend struct WatchList;
 
   static void Update(TVMFFIObjectHandle handle, const TVMFFIByteArray* text, int32_t mode);
-
-  // False if it failed: frames are lost then, the exception is not.
-  bool CallHook(PyObject* hook, std::string_view text, size_t known, bool all);
 
   std::string kind_;
   std::string message_;

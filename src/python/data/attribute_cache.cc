@@ -15,7 +15,7 @@
 //                             such objects. It says how to allow a new attribute. A class whose
 //                             fields are set often gets the first one, which is faster.
 //
-// Shared state: known_fields: with the GIL only; without it the cache is not used. An entry is
+// Shared state: known_fields: the GIL; free-threaded builds do not use the cache. An entry is
 // right while its class has the version that is written in it. The rest is set at import.
 #include "python/data/attribute_cache.h"
 #include "python/base/entry.h"
@@ -100,9 +100,12 @@ TVM_FFI_NO_INLINE int SetAttributeSlow(PyObject* self, PyObject* name, PyObject*
   if (is_other && cls->tp_setattro == SetAttribute && HasSlots(cls)) {
     cls->tp_setattro = PyObject_GenericSetAttr;
   }
+  // Looked up while no error is set: for some names CPython would take it for its own, and clear
+  // it.
+  bool is_unknown = value != nullptr && PyUnicode_Check(name) && !HasInstanceDict(cls) &&
+                    _PyType_Lookup(cls, name) == nullptr;
   int done = PyObject_GenericSetAttr(self, name, value);
-  if (done < 0 && value != nullptr && PyUnicode_Check(name) && !HasInstanceDict(cls) &&
-      _PyType_Lookup(cls, name) == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError) != 0) {
+  if (done < 0 && is_unknown && PyErr_ExceptionMatches(PyExc_AttributeError) != 0) {
     PyErr_Format(PyExc_AttributeError,
                  "'%.100s' object has no attribute '%U'; for attributes of its own its class needs "
                  "__slots__ = (\"__dict__\",)",
@@ -159,10 +162,10 @@ PyMethodDef setattr_def = {"__setattr__", EntryOfAnyKind<SetAttr>(), METH_FASTCA
                            "__setattr__($self, name, value, /)\n--\n\n"
                            "Implement setattr(self, name, value)."};
 
-// For a new class. object.__setattr__ looks at the bases too: a class that CPython's slot function
-// serves must have none with SetAttribute. So one with code in its body takes it away from its
-// bases (its author is the one who needs the message), and others leave it and do without the slot
-// function.
+// For a new class. object.__setattr__ looks at the bases too: it refuses a class that CPython's
+// slot function serves if one of its bases has SetAttribute. So a class with code in its body takes
+// SetAttribute away from its bases; its author is the one who needs the message. Any other class
+// leaves its bases as they are and does without the slot function.
 void ChooseSetAttr(PyTypeObject* cls) {
   bool is_own = _PyType_Lookup(cls, setattr_name) != own_setattr;
   bool is_bare = !HasInstanceDict(cls) && !HasSlots(cls);
@@ -195,7 +198,12 @@ void ForgetKnownAttributes() {
 
 void InstallFieldAccess(PyTypeObject* cls, bool is_python_defined) {
   if (kFreeThreaded || (cls->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return;
-  if (cls->tp_getattro == PyObject_GenericGetAttr) cls->tp_getattro = GetAttribute;
+  // Tensors have no fields. Those who only exchange them use nothing but methods with special
+  // names, for which a class does not get CPython's function back.
+  bool may_have_fields = PyType_IsSubtype(cls, types.tensor) == 0;
+  if (may_have_fields && cls->tp_getattro == PyObject_GenericGetAttr) {
+    cls->tp_getattro = GetAttribute;
+  }
   if (_PyType_Lookup(cls, setattr_name) != own_setattr) return;
   if (!is_python_defined && IsBodyEmpty(cls)) {
     cls->tp_setattro = SetAttribute;

@@ -2,8 +2,8 @@
 // What the wrappers of Array, List, Map and Dict share.
 //
 // Shared state:
-//   a container              without the GIL it is read and changed in the critical section of its
-//                            wrapper.
+//   a container              in a free-threaded build it is read and changed in the critical
+//                            section of its wrapper.
 //   an iterator              moves on in its own critical section, so threads that share one get
 //                            each element whole.
 //   the types of iterators   set at import, constant afterwards.
@@ -13,16 +13,13 @@
 #include "python/convert/convert.h"
 #include "python/data/fields.h"
 #include "python/wrap/notes.h"
-#include "python/wrap/object_lock.h"
 
 namespace tether_py {
 
 constexpr unsigned int kContainerFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
 
-// The object behind a wrapper of a container class, to be used in its critical section. NULL with
-// an error set when it is of another kind.
-inline TVMFFIObject* UseAs(PyObject* self, int32_t index, int32_t other_index) {
-  TVMFFIObject* h = UseHandle(AsWrapper(self));
+// h if it is of one of two types. NULL with an error set; h may be NULL with one.
+inline TVMFFIObject* CheckIs(PyObject* self, TVMFFIObject* h, int32_t index, int32_t other_index) {
   if (h == nullptr) return nullptr;
   if (TVM_FFI_PREDICT_FALSE(h->type_index != index && h->type_index != other_index)) {
     PyErr_Format(PyExc_TypeError, "%s object holds a `%s`", Py_TYPE(self)->tp_name,
@@ -30,6 +27,13 @@ inline TVMFFIObject* UseAs(PyObject* self, int32_t index, int32_t other_index) {
     return nullptr;
   }
   return h;
+}
+
+// The object behind a wrapper of a container class, to be used in its critical section. NULL with
+// an error set when it is of another kind. One that wakes up may run Python code before: what is
+// borrowed meanwhile has to be held.
+inline TVMFFIObject* UseAs(PyObject* self, int32_t index, int32_t other_index) {
+  return CheckIs(self, UseHandle(AsWrapper(self)), index, other_index);
 }
 
 // The framework whose tensors a container hands out, or NULL.

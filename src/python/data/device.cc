@@ -31,14 +31,13 @@ PyObject* create_device = nullptr;
 
 // An integer, or a scalar of an array library.
 bool IndexOf(PyObject* index, int32_t* out) {
+  Ref item = PyIndex_Check(index) ? Ref::Borrow(index)
+                                  : Ref::Steal(PyObject_CallMethod(index, "item", nullptr));
   Ref number;
-  if (PyIndex_Check(index)) {
-    number = Ref::Steal(PyNumber_Index(index));
-  } else if (PyObject_HasAttrString(index, "item")) {
-    Ref item = Ref::Steal(PyObject_CallMethod(index, "item", nullptr));
-    if (item && PyIndex_Check(item.get())) number = Ref::Steal(PyNumber_Index(item.get()));
-  }
+  if (item && PyIndex_Check(item.get())) number = Ref::Steal(PyNumber_Index(item.get()));
   if (!number) {
+    // Ctrl-C and the like say nothing about the index.
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return false;
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError, "Invalid device index: %S", index);
     return false;

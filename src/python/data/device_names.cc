@@ -63,13 +63,6 @@ const char* DeviceNameOf(int32_t code) {
   return nullptr;
 }
 
-bool ToInt32(PyObject* obj, const char* what, int32_t* out) {
-  long long value;
-  if (!IntegerInRange(obj, INT32_MIN, INT32_MAX, what, &value)) return false;
-  *out = static_cast<int32_t>(value);
-  return true;
-}
-
 bool ParseDevice(PyObject* text, DLDevice* out, bool* has_index) {
   Py_ssize_t blank = PyUnicode_FindChar(text, ' ', 0, PyUnicode_GET_LENGTH(text), 1);
   if (blank == -2) return false;

@@ -13,8 +13,6 @@ namespace tether_py {
 const char* DeviceNameOf(int32_t code);
 // "cuda", "cuda:1"; what follows a blank is ignored. False with an error set.
 bool ParseDevice(PyObject* text, DLDevice* out, bool* has_index);
-// A device type or the index of a device. False with an error set that says `what` is wrong.
-bool ToInt32(PyObject* obj, const char* what, int32_t* out);
 // Gives the class the tables from name to type and back, as dicts. 0, or -1 with an error set.
 int AddDeviceNames(PyTypeObject* cls);
 

@@ -59,10 +59,11 @@ PyObject* FromDLPack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObjec
     return PyErr_Format(PyExc_TypeError,
                         "from_dlpack() takes 1 positional argument but %zd were given", nargs);
   }
-  if (!ReadKeywords("from_dlpack", args + nargs, kwnames, from_dlpack_keywords, 3, given)) {
+  if (nargs == 1) given[0] = args[0];
+  if (!ReadKeywords("from_dlpack", args + nargs, kwnames, from_dlpack_keywords, 3,
+                    static_cast<size_t>(nargs), given)) {
     return nullptr;
   }
-  if (nargs == 1) given[0] = args[0];
   if (given[0] == nullptr) {
     return PyErr_Format(PyExc_TypeError, "from_dlpack() missing required argument 'ext_tensor'");
   }
@@ -125,7 +126,7 @@ int ResolveExchangeAPI(PyObject* obj, Setter* out) {
   PyTypeObject* type = Py_TYPE(obj);
   if (SkipsExchangeAPI()) return 0;
   if (!PrepareTorch(obj)) return -1;
-  if (!HasMethod(type, "__dlpack_c_exchange_api__")) return 0;
+  if (!HasAttribute(type, "__dlpack_c_exchange_api__")) return 0;
   if (!LearnExchangeAPI(type)) return -1;
   *out = SetByExchangeAPI;
   if (HasLazySigns(type)) *out = KnowsSignBits(type) ? SetWithSignBits : SetWithLazySigns;
@@ -142,11 +143,11 @@ int ResolveTorchTensor(PyObject* obj, Setter* out) {
 }
 
 int ResolveDLPack(PyObject* obj, Setter* out) {
-  if (!HasMethod(Py_TYPE(obj), "__dlpack__")) return 0;
+  if (!HasAttribute(Py_TYPE(obj), "__dlpack__")) return 0;
   if (Py_TYPE(obj) == FindNumpyArrayType()) {
     *out = SetNumpyArray;
   } else {
-    bool has_stream = HasMethod(Py_TYPE(obj), "__tvm_ffi_env_stream__");
+    bool has_stream = HasAttribute(Py_TYPE(obj), "__tvm_ffi_env_stream__");
     *out = has_stream ? SetByDLPackWithStream : SetByDLPack;
   }
   return 0;

@@ -151,7 +151,7 @@ bool SetByAddon(PyObject* obj, TVMFFIAny* out, Arguments* args) {
   const DLPackExchangeAPI* api = addon_api.load(std::memory_order_relaxed);
   DLTensor view;
   if (TVM_FFI_PREDICT_FALSE(api->dltensor_from_py_object_no_sync(obj, &view) != 0)) {
-    PyErr_Clear();
+    PassOver();
     return SetWithLazySigns(obj, out, args);  // raises the error again if it is another reason
   }
   return StoreWithStream(TensorOver(obj, view), api, out, args);
@@ -174,6 +174,9 @@ bool SetTaggedContainer(PyObject* obj, const DLPackExchangeAPI* tag, TVMFFIAny* 
   if (context->device_type != -1 || tag->current_work_stream == nullptr) return true;
   Ref done = Ref::Steal(Guarded([&]() -> PyObject* {
     static const auto find = ffi::Function::GetGlobalRequired("ffi.ContainerFindFirstNonCPUDevice");
+    // The framework may be Python code, which may move the object out of its wrapper. It is not
+    // among the call's arguments yet.
+    if (!kFreeThreaded) args->Hold(out->v_obj);
     ffi::Any found = find(ffi::AnyView::CopyFromTVMFFIAny(*out));
     if (auto device = found.as<DLDevice>()) RecordStream(tag, *device, context);
     return Py_NewRef(Py_None);
@@ -190,7 +193,7 @@ DLManagedTensorVersioned* ExportTo(const DLPackExchangeAPI* api, TVMFFIObject* h
       return managed;
     }
     if (code == 0) DeleteManaged(managed);  // changed in place since
-    PyErr_Clear();
+    PassOver();
   }
   if (int code = TVMFFITensorToDLPackVersioned(h, &managed)) {
     RaiseFromCall(code);
@@ -199,7 +202,8 @@ DLManagedTensorVersioned* ExportTo(const DLPackExchangeAPI* api, TVMFFIObject* h
   // Not every framework has read-only tensors, and torch silently ignores the flag.
   if (TVM_FFI_PREDICT_FALSE((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0)) {
     DeleteManaged(managed);
-    PyErr_SetString(PyExc_BufferError, "a read-only tensor stays a tvm_ffi.Tensor");
+    PyErr_SetString(PyExc_BufferError,
+                    "a read-only tensor cannot be converted to a framework tensor");
     return nullptr;
   }
   return managed;

@@ -2,14 +2,13 @@
 // Reading and writing fields of C++ objects.
 //
 // Shared state: none of its own. The memory of an object is read and written in the critical
-// section of its wrapper, or with the GIL.
+// section of its wrapper; in a GIL build the GIL is enough.
 #include "python/data/field_access.h"
 #include "python/base/entry.h"
 
 #include "python/base/python_api.h"
 #include "python/wrap/class_records.h"
 #include "python/wrap/notes.h"
-#include "python/wrap/object_lock.h"
 
 namespace tether_py {
 
@@ -24,7 +23,7 @@ TVM_FFI_NO_INLINE bool LearnClass(const Field& field, PyObject* obj) {
                  field.type_key.c_str(), Py_TYPE(obj)->tp_name);
     return false;
   }
-  // Without the GIL threads with different classes would keep overwriting it.
+  // In a free-threaded build threads with different classes would keep overwriting it.
   if (!kFreeThreaded && RecordOf(Py_TYPE(obj)) != nullptr) {
     field.last_class.store(Py_TYPE(obj), std::memory_order_relaxed);
   }
@@ -204,9 +203,9 @@ PyObject* ReadField(const Field& field, PyObject* obj) {
     case FieldKind::kObject:
       return ReadObject(address);
     case FieldKind::kInt64:
-      return PyLong_FromLongLong(Load<int64_t>(address));
+      return IntFromInt64(Load<int64_t>(address));
     case FieldKind::kInt:
-      return PyLong_FromLongLong(LoadInt(field, address));
+      return IntFromInt64(LoadInt(field, address));
     case FieldKind::kBool:
       return PyBool_FromLong(Load<uint8_t>(address) != 0);
     case FieldKind::kFloat64:

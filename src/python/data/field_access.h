@@ -17,7 +17,7 @@ PyObject* ReadField(const Field& field, PyObject* obj);
 // -1 with an error set.
 int WriteField(const Field& field, PyObject* obj, PyObject* value);
 
-// ---- the frequent cases, in line
+// ---- the frequent cases, inline
 
 template <typename T>
 T Load(const char* address) {
@@ -33,8 +33,8 @@ int RaiseFromSetter(int code, const Field& field, PyObject* value);
 PyObject* ReadObject(const char* address);
 
 // ReadField for the two kinds of field that matter most, where nothing is out of the ordinary: a
-// leaf function, which saves and restores nothing. `obj` is a wrapper. Without the GIL ReadField
-// takes a critical section.
+// leaf function, which saves and restores nothing. `obj` is a wrapper. In a free-threaded build
+// ReadField takes a critical section.
 inline PyObject* ReadQuickly(const Field& field, PyObject* obj) {
   if (kFreeThreaded) return ReadField(field, obj);
   uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
@@ -42,7 +42,7 @@ inline PyObject* ReadQuickly(const Field& field, PyObject* obj) {
   auto* h = reinterpret_cast<TVMFFIObject*>(handle);
   if (h->type_index != field.type_index) return ReadField(field, obj);
   const char* address = reinterpret_cast<char*>(h) + field.info.offset;
-  if (field.kind == FieldKind::kInt64) return PyLong_FromLongLong(Load<int64_t>(address));
+  if (field.kind == FieldKind::kInt64) return IntFromInt64(Load<int64_t>(address));
   if (field.kind != FieldKind::kObject) return ReadField(field, obj);
   auto* child = Load<TVMFFIObject*>(address);
   if (child == nullptr || child->type_index < ffi::TypeIndex::kTVMFFIDynObjectBegin) {
@@ -67,7 +67,7 @@ inline int WriteObject(const Field& field, PyObject* obj, char* address, PyObjec
   return RaiseFromSetter(code, *kept_field, kept_value);
 }
 
-// WriteField for an int or an object, likewise. With the GIL only.
+// The same for WriteField, of an int or an object. In GIL builds only.
 TVM_FFI_INLINE int WriteQuickly(const Field& field, PyObject* obj, PyObject* value) {
   uintptr_t handle = AsWrapper(obj)->handle.load(std::memory_order_relaxed);
   if (TVM_FFI_PREDICT_FALSE(!tie::IsUsable(handle))) return WriteField(field, obj, value);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields as Python objects: FieldGetter, FieldSetter and FFIProperty.
 //
-// Shared state: none of its own. The descriptors change only while they are initialised or cleared.
+// Shared state: none of its own. The descriptors change while they are initialised or cleared, and
+// when their __doc__ is assigned. That takes no lock: in a free-threaded build, assign it before
+// threads share the descriptor.
 #include "python/data/field_descriptors.h"
 #include "python/base/entry.h"
 
@@ -190,7 +192,11 @@ PyObject* PropertyName(PyObject* self, void*) {
   Field* field = ExtraOf(self)->field;
   if (field != nullptr) return PyUnicode_FromString(field->name.c_str());
   Ref getter = Ref::Steal(PyObject_GetAttrString(self, "fget"));
-  return getter ? PyObject_GetAttrString(getter.get(), "__name__") : nullptr;
+  // The getter may be a property again, even this one.
+  if (!getter || Py_EnterRecursiveCall(" while looking for the name of a property")) return nullptr;
+  PyObject* name = PyObject_GetAttrString(getter.get(), "__name__");
+  Py_LeaveRecursiveCall();
+  return name;
 }
 
 PyObject* PropertyDoc(PyObject* self, void*) {
@@ -217,12 +223,11 @@ int ClearProperty(PyObject* self) {
 }
 
 void DeallocProperty(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  // Still tracked when the base's function takes over: it untracks first.
-  Py_CLEAR(ExtraOf(self)->write);
-  Py_CLEAR(ExtraOf(self)->doc);
+  Ref type = Ref::Steal(reinterpret_cast<PyObject*>(Py_TYPE(self)));
+  // Let go of last: what dies may start a collection, which must not find this object. The base's
+  // function takes it away from the collector.
+  Ref write = Ref::Steal(ExtraOf(self)->write), doc = Ref::Steal(ExtraOf(self)->doc);
   PyProperty_Type.tp_dealloc(self);
-  Py_DECREF(type);
 }
 
 PyMethodDef property_methods[] = {{"set", Entry<PropertyForceSet>, METH_VARARGS,
@@ -245,8 +250,8 @@ PyType_Slot property_slots[] = {{Py_tp_repr, Slot<ReprProperty>()},
                                 {Py_tp_getset, property_getset},
                                 {0, nullptr}};
 
-// Of a property that a registered class has got: it stays as long as its type, for good, and every
-// access counts a reference to it.
+// _share_for_good(property): for a property of a registered class. It is never freed, because its
+// type is not, and every access counts a reference to it.
 PyObject* PyShareForGood(PyObject*, PyObject* obj) {
   if (PyObject_TypeCheck(obj, types.field_property)) ShareForGood(obj);
   Py_RETURN_NONE;

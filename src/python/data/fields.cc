@@ -3,11 +3,12 @@
 //
 // Shared state:
 //   all_fields         by its lock. Fields are added and never removed.
-//   Field::last_class  lock-free, only with the GIL; forgotten when the class dies
+//   Field::last_class  lock-free, only in GIL builds; forgotten when the class dies
 //                      (class_records.h).
-//   Field, the rest    constant once FieldOfType has returned it. While the type is being
-//                      registered plain_write may still turn true, and what its elements are
-//                      (convert_element and its like) be set; both values are right.
+//   Field, the rest    constant once FieldOfType has returned it, except that while the type is
+//                      being registered plain_write may still turn true, and convert_element,
+//                      element_class, is_pointer and kind may still be set. A reader may see either
+//                      value.
 #include "python/data/fields.h"
 
 #include <map>

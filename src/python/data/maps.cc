@@ -9,6 +9,7 @@
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/data/container_base.h"
+#include "python/wrap/collector.h"
 
 namespace tether_py {
 
@@ -16,10 +17,13 @@ using ffi::TypeIndex;
 
 namespace {
 
-ffi::MapBaseObj* UseMap(PyObject* self) {
-  TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIMap, TypeIndex::kTVMFFIDict);
+ffi::MapBaseObj* AsMap(TVMFFIObject* h) {
   return h != nullptr ? ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<ffi::MapBaseObj>(h)
                       : nullptr;
+}
+
+ffi::MapBaseObj* UseMap(PyObject* self) {
+  return AsMap(UseAs(self, TypeIndex::kTVMFFIMap, TypeIndex::kTVMFFIDict));
 }
 
 Py_ssize_t MapLength(PyObject* self) {
@@ -51,13 +55,22 @@ PyObject* KeyErrorFor(PyObject* key) {
 // Whether hashing a key, or comparing it with others of its type, may run Python code.
 bool MayRunHook(const TVMFFIAny& key) { return key.type_index > TypeIndex::kTVMFFIBytes; }
 
+// UseHandle where the map has to be woken up, which may run Python code: `args` holds the key then.
+TVM_FFI_NO_INLINE TVMFFIObject* WakeHoldingKey(PyObject* self, Arguments* args) {
+  bool is_object = args->data()->type_index >= TypeIndex::kTVMFFIStaticObjectBegin;
+  if (!kFreeThreaded && is_object) args->Hold(args->data()->v_obj);
+  return UseHandle(AsWrapper(self));
+}
+
 // Calls found(value cell) or missing().
 template <typename Found, typename Missing>
 PyObject* MapLookup(PyObject* self, PyObject* key, const Found& found, const Missing& missing) {
   Conversion args;
   if (!args.Add(key)) return CannotBeElement(key) ? missing() : nullptr;
   CriticalSection section(self);
-  ffi::MapBaseObj* map = UseMap(self);
+  TVMFFIObject* h = ActiveObject(self);
+  if (TVM_FFI_PREDICT_FALSE(h == nullptr)) h = WakeHoldingKey(self, &args);
+  ffi::MapBaseObj* map = AsMap(CheckIs(self, h, TypeIndex::kTVMFFIMap, TypeIndex::kTVMFFIDict));
   if (map == nullptr) return nullptr;
   // The hooks of an object are user code and may take the map away from its wrapper.
   if (TVM_FFI_PREDICT_FALSE(MayRunHook(*args.data()))) {
@@ -122,7 +135,7 @@ PyObject* MakeMapIterator(PyObject* self, Part part) {
   } else {
     Engine::AddStrong(held);
   }
-  auto* it = PyObject_New(MapIterator, map_iterator_type);
+  auto* it = PyObject_GC_New(MapIterator, map_iterator_type);
   if (it == nullptr) {
     Engine::DropStrong(held);
     return nullptr;
@@ -131,7 +144,22 @@ PyObject* MakeMapIterator(PyObject* self, Part part) {
   new (&it->position) ffi::MapBaseObj::iterator(
       ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<ffi::MapBaseObj>(held)->begin());
   it->part = part;
+  PyObject_GC_Track(it);
   return reinterpret_cast<PyObject*>(it);
+}
+
+int MapIterClear(PyObject* self) {
+  auto* it = reinterpret_cast<MapIterator*>(self);
+  TVMFFIObject* held = it->map;
+  it->map = nullptr;
+  if (held != nullptr) Engine::DropStrong(held);
+  return 0;
+}
+
+int MapIterTraverse(PyObject* self, visitproc visit, void* arg) {
+  auto* it = reinterpret_cast<MapIterator*>(self);
+  Py_VISIT(Py_TYPE(self));
+  return it->map != nullptr ? VisitHeld(it->map, visit, arg) : 0;
 }
 
 PyObject* MapIterNext(PyObject* self) {
@@ -140,9 +168,7 @@ PyObject* MapIterNext(PyObject* self) {
   if (it->map == nullptr) return nullptr;
   auto* map = ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<ffi::MapBaseObj>(it->map);
   if (it->position == map->end()) {
-    TVMFFIObject* held = it->map;
-    it->map = nullptr;
-    Engine::DropStrong(held);
+    MapIterClear(self);
     return nullptr;
   }
   auto& entry = *it->position;
@@ -158,19 +184,22 @@ PyObject* MapIterNext(PyObject* self) {
 
 void MapIterDealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  auto* it = reinterpret_cast<MapIterator*>(self);
-  if (it->map != nullptr) Engine::DropStrong(it->map);
-  PyObject_Free(self);
+  PyObject_GC_UnTrack(self);
+  MapIterClear(self);
+  PyObject_GC_Del(self);
   Py_DECREF(type);
 }
 
 PyType_Slot map_iterator_slots[] = {{Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
                                     {Py_tp_iternext, Slot<MapIterNext>()},
+                                    {Py_tp_traverse, reinterpret_cast<void*>(MapIterTraverse)},
+                                    {Py_tp_clear, reinterpret_cast<void*>(MapIterClear)},
                                     {Py_tp_dealloc, reinterpret_cast<void*>(MapIterDealloc)},
                                     {0, nullptr}};
-PyType_Spec map_iterator_spec = {"tvm_ffi.core._MapIterator", sizeof(MapIterator), 0,
-                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                 map_iterator_slots};
+PyType_Spec map_iterator_spec = {
+    "tvm_ffi.core._MapIterator", sizeof(MapIterator), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    map_iterator_slots};
 
 PyObject* MapIter(PyObject* self) { return MakeMapIterator(self, Part::kKeys); }
 PyObject* MapKeysIter(PyObject* self, PyObject*) { return MakeMapIterator(self, Part::kKeys); }

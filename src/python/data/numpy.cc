@@ -150,11 +150,11 @@ PyTypeObject* FindNumpyArrayType() {
   if (!numpy) return nullptr;
   Ref cls = Ref::Steal(PyObject_GetAttrString(numpy.get(), "ndarray"));
   if (!cls || !PyType_Check(cls.get())) {
-    PyErr_Clear();  // still being imported
+    PassOver();  // still being imported
     return nullptr;
   }
   if (!KnowsArrayLayout(numpy.get())) {
-    PyErr_Clear();
+    PassOver();
     refused.store(true);
     return nullptr;
   }

@@ -3,7 +3,7 @@
 //
 // Shared state:
 //   python_tensor_deleter   lock-free; every thread that writes it writes the same value.
-//   spare_, num_spare_      with the GIL only; without it they stay empty.
+//   spare_, num_spare_      the GIL; in a free-threaded build they stay empty.
 #include "python/data/python_tensor.h"
 
 #include <tvm/ffi/container/tensor.h>
@@ -29,8 +29,8 @@ class PythonTensorObj : public ffi::TensorObj {
   // How many dimensions there must be room for.
   static int32_t RoomFor(int32_t ndim) { return ndim <= kUsualDims ? kUsualDims : ndim; }
 
-  // Most of these end with the call they were made for. With the GIL such an object is kept, empty,
-  // for the next argument.
+  // Most of these end with the call they were made for. In a GIL build such an object is kept,
+  // empty, for the next argument.
 
   static bool Recycle(TVMFFIObject* h) {
     if (kFreeThreaded || num_spare_ == kMaxSpare ||
@@ -104,8 +104,8 @@ bool RecycleTensor(TVMFFIObject* tensor) { return PythonTensorObj::Recycle(tenso
 PyObject* MemoryOwnerOf(TVMFFIObject* tensor) {
   auto* deleter = tensor->deleter;
   // Made while another allocator was current, and adopted: the table has the deleter.
-  if (auto* slot = tie::FindAdopted(*Runtime::adopted_table, tensor,
-                                    tie::LoadPadding<tie::NoHooks>(tensor))) {
+  if (auto* slot =
+          tie::FindAdopted(Runtime::Table(), tensor, tie::LoadPadding<tie::NoHooks>(tensor))) {
     deleter = slot->original;
   }
   if (deleter == nullptr || deleter != python_tensor_deleter.load()) return nullptr;

@@ -79,7 +79,7 @@ PyObject* TupleOf(const int64_t* values, Py_ssize_t n) {
   Ref tuple = Ref::Steal(PyTuple_New(n));
   if (!tuple) return nullptr;
   for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* item = PyLong_FromLongLong(values[i]);
+    PyObject* item = IntFromInt64(values[i]);
     if (item == nullptr) return nullptr;
     PyTuple_SET_ITEM(tuple.get(), i, item);
   }

@@ -4,6 +4,7 @@
 // Shared state: what a Tensor shows is read in the critical section of its wrapper (TensorUse).
 #include "python/data/tensor.h"
 
+#include "python/base/python_api.h"
 #include "python/convert/errors.h"
 #include "python/data/exchange_api.h"
 #include "python/data/own_exchange.h"
@@ -48,7 +49,7 @@ PyObject* FromTensor(TVMFFIObject* h, const DLPackExchangeAPI* api) {
     Engine::DropStrong(h);
     return result;
   }
-  PyErr_Clear();
+  PassOver();
   return WrapOwned(h);
 }
 

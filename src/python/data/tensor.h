@@ -28,7 +28,7 @@ class TensorUse {
   TVMFFIObject* object_ = nullptr;
   const DLTensor* tensor_ = nullptr;
 };
-// False with an error set, even for a tensor that is only lent, which cannot be owned.
+// False with an error set, also for a tensor that is only lent, which cannot be owned.
 bool CanBeExported(const TensorUse& t);
 // Takes over h.
 PyObject* FromTensor(TVMFFIObject* h, const DLPackExchangeAPI* api);

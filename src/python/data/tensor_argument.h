@@ -3,6 +3,7 @@
 #ifndef TETHER_PYTHON_DATA_TENSOR_ARGUMENT_H_
 #define TETHER_PYTHON_DATA_TENSOR_ARGUMENT_H_
 
+#include "python/base/python_api.h"
 #include "python/convert/convert.h"
 
 namespace tether_py {
@@ -22,7 +23,7 @@ TVM_FFI_NO_INLINE inline void RecordStream(const DLPackExchangeAPI* api, DLDevic
   void* stream = nullptr;
   if (api->current_work_stream == nullptr ||
       api->current_work_stream(device.device_type, device.device_id, &stream) != 0) {
-    PyErr_Clear();
+    PassOver();
     return;
   }
   context->SetStream(device, stream);

@@ -8,7 +8,6 @@
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/errors.h"
-#include "python/data/capsules.h"
 #include "python/data/device.h"
 #include "python/data/dtype.h"
 #include "python/data/shape.h"
@@ -53,7 +52,7 @@ PyObject* GetDevice(PyObject* self, void*) {
 PyObject* GetNumel(PyObject* self, PyObject*) {
   TensorUse t(self);
   if (!t) return nullptr;
-  return PyLong_FromLongLong(ffi::ShapeView(t->shape, static_cast<size_t>(t->ndim)).Product());
+  return IntFromInt64(ffi::ShapeView(t->shape, static_cast<size_t>(t->ndim)).Product());
 }
 
 PyObject* GetSize(PyObject* self, PyObject* index) {
@@ -70,7 +69,7 @@ PyObject* GetSize(PyObject* self, PyObject* index) {
     return PyErr_Format(PyExc_IndexError,
                         "Dimension %zd out of range for tensor with %d dimensions", i, t->ndim);
   }
-  return PyLong_FromLongLong(t->shape[at]);
+  return IntFromInt64(t->shape[at]);
 }
 
 PyObject* IsContiguous(PyObject* self, PyObject*) {
@@ -120,8 +119,9 @@ PyObject* CopyDeep(PyObject* self, PyObject* /*memo*/) {
 PyObject* GetDLPackDevice(PyObject* self, PyObject*) {
   TensorUse t(self);
   if (!t) return nullptr;
-  return Py_BuildValue("(ii)", static_cast<int>(t->device.device_type),
-                       static_cast<int>(t->device.device_id));
+  Ref type = Ref::Steal(IntFromInt64(t->device.device_type));
+  Ref id = Ref::Steal(IntFromInt64(t->device.device_id));
+  return type && id ? PyTuple_Pack(2, type.get(), id.get()) : nullptr;
 }
 
 // max_version, as far as it matters. False with an error set.
@@ -153,7 +153,7 @@ PyObject* DLPack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObje
   if (nargs != 0)
     return PyErr_Format(PyExc_TypeError, "__dlpack__() takes no positional arguments");
   PyObject* given[4] = {Py_None, Py_None, Py_None, Py_None};
-  if (!ReadKeywords("__dlpack__", args, kwnames, dlpack_keywords, 4, given)) return nullptr;
+  if (!ReadKeywords("__dlpack__", args, kwnames, dlpack_keywords, 4, 0, given)) return nullptr;
   PyObject *max_version = given[1], *dl_device = given[2], *copy = given[3];
   bool versioned;
   if (!WantsVersioned(max_version, &versioned)) return nullptr;

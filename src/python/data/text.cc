@@ -6,14 +6,12 @@
 //
 // Shared state: TextObject::cached: used in the critical section of the text. HeldString asks only
 // whether it is there, and either answer is right while it is being written.
-#include <tvm/ffi/string.h>
-
 #include <cstring>
+#include <utility>
 
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
-#include "python/convert/errors.h"
 #include "python/data/text.h"
 #include "python/wrap/python_hooks.h"
 
@@ -77,14 +75,10 @@ PyObject* WrapUntied(TVMFFIObject* h) {
 
 PyObject* GetCached(PyObject* self, void*) {
   TextObject* text = AsText(self);
-  PyObject* cached = nullptr;
-  Py_BEGIN_CRITICAL_SECTION(self);
-  if (text->cached == nullptr && text->h != nullptr) text->cached = WrapUntied(text->h);
-  if (text->cached != nullptr || text->h == nullptr) {
-    cached = Py_NewRef(text->cached != nullptr ? text->cached : Py_None);
-  }
-  Py_END_CRITICAL_SECTION();
-  return cached;
+  CriticalSection section(self);
+  if (text->h == nullptr && text->cached == nullptr) return Py_NewRef(Py_None);
+  if (text->cached == nullptr) text->cached = WrapUntied(text->h);
+  return Py_XNewRef(text->cached);
 }
 
 int SetCached(PyObject* self, PyObject* value, void*) {
@@ -92,12 +86,9 @@ int SetCached(PyObject* self, PyObject* value, void*) {
     PyErr_SetString(PyExc_AttributeError, "_tvm_ffi_cached_object cannot be deleted");
     return -1;
   }
-  PyObject* old;
-  Py_BEGIN_CRITICAL_SECTION(self);
-  old = AsText(self)->cached;
-  AsText(self)->cached = Py_NewRef(value);
-  Py_END_CRITICAL_SECTION();
-  Py_XDECREF(old);
+  Ref old;  // dropped last: that may run Python code
+  CriticalSection section(self);
+  old = Ref::Steal(std::exchange(AsText(self)->cached, Py_NewRef(value)));
   return 0;
 }
 

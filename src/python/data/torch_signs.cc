@@ -51,13 +51,13 @@ T WordAt(const void* base, size_t offset) {
   return value;
 }
 
-// torch's own tensor, as it tells itself. NULL without an error if it does not, or where the part
-// that is searched crosses into the next page.
+// The address of torch's C++ tensor, from `_cdata`. NULL without an error if there is none, or
+// where the part that is searched crosses into the next page.
 constexpr size_t kSearched = 256;
 const void* ImplOf(PyObject* tensor) {
   Ref address = Ref::Steal(PyObject_GetAttrString(tensor, "_cdata"));
   void* impl = address && PyLong_Check(address.get()) ? PyLong_AsVoidPtr(address.get()) : nullptr;
-  PyErr_Clear();
+  PassOver();
   bool fits = reinterpret_cast<uintptr_t>(impl) % 4096 + kSearched <= 4096;
   return fits ? impl : nullptr;
 }
@@ -134,7 +134,7 @@ const SignBits* LearnSignBits() {
   Ref torch = LoadedModule("torch");
   Ref base = torch ? TorchFunction({"_C", "TensorBase"}) : Ref();
   SignBits* found = base ? new (std::nothrow) SignBits{} : nullptr;
-  PyErr_Clear();
+  PassOver();
   if (found == nullptr) return nullptr;
   if (PyType_Check(base.get())) found->base = reinterpret_cast<PyTypeObject*>(base.get());
   constexpr int kTries = 16;  // a sample may cross a page
@@ -142,7 +142,7 @@ const SignBits* LearnSignBits() {
   Ref tried = Ref::Steal(PyList_New(0));
   for (int i = 0; i < kTries && found->base != nullptr && tried && !learned; ++i) {
     learned = FindSignBits(torch.get(), tried.get(), found);
-    PyErr_Clear();
+    PassOver();
   }
   if (learned) {
     (void)base.release();  // for ever

@@ -33,7 +33,7 @@ bool Overrides(PyTypeObject* cls, const char* name) {
   Ref own = Ref::Steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(cls), name));
   Ref ours = Ref::Steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(base), name));
   if (!own || !ours) {
-    PyErr_Clear();
+    PassOver();
     return false;
   }
   return own.get() != ours.get() && !PyObject_HasAttrString(own.get(), "_is_generated");
@@ -43,7 +43,7 @@ bool IsInDispatchTable(PyTypeObject* cls) {
   Ref module = Ref::Steal(PyImport_ImportModule("copyreg"));
   Ref table = module ? Ref::Steal(PyObject_GetAttrString(module.get(), "dispatch_table")) : Ref();
   int is = table ? PySequence_Contains(table.get(), reinterpret_cast<PyObject*>(cls)) : 0;
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (PyErr_Occurred() != nullptr) PassOver();
   return is > 0;
 }
 
@@ -80,7 +80,7 @@ Part PartOf(TVMFFIObject* h, int32_t type_index) {
     return PartOfWrapper(Py_TYPE(AsObject(w)), type_index);
   }
   Ref wrapper = Ref::Steal(WrapBorrowed(h));
-  if (!wrapper) PyErr_Clear();
+  if (!wrapper) PassOver();
   return wrapper ? PartOfWrapper(Py_TYPE(wrapper.get()), type_index) : Part::kNone;
 }
 
@@ -140,7 +140,8 @@ PyObject* MemoryOf(PyObject*, PyObject* obj) {
     TensorUse t(obj);
     if (!CanBeExported(t)) return nullptr;
     if (t->device.device_type != kDLCPU || !ffi::IsContiguous(*t)) {
-      return PyErr_Format(PyExc_BufferError, "only a tensor on the CPU without gaps is a buffer");
+      return PyErr_Format(PyExc_BufferError,
+                          "only a contiguous CPU tensor can be exported as a buffer");
     }
     h = t.object();
     Engine::AddStrong(h);

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any -> Python.
-#include <tvm/ffi/string.h>
-
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
-#include "python/convert/errors.h"
 #include "python/data/device.h"
 #include "python/data/dtype.h"
 #include "python/data/shape.h"
@@ -63,7 +60,7 @@ PyObject* FromPod(const TVMFFIAny& value) {
     case TypeIndex::kTVMFFIBool:
       return PyBool_FromLong(value.v_int64 != 0);
     case TypeIndex::kTVMFFIInt:
-      return PyLong_FromLongLong(value.v_int64);
+      return IntFromInt64(value.v_int64);
     case TypeIndex::kTVMFFIFloat:
       return PyFloat_FromDouble(value.v_float64);
     case TypeIndex::kTVMFFISmallStr:

@@ -113,7 +113,7 @@ TETHER_KINDS(TETHER_CHECK)  // the lines stand in the order of ValueKind
 // Looks on a class, where any failure means that it has no such attribute, or on a value, as
 // hasattr() does. 1 or 0, or -1 with an error set.
 TVM_FFI_NO_INLINE int Has(PyObject* where, const char* name) {
-  if (PyType_Check(where)) return HasMethod(reinterpret_cast<PyTypeObject*>(where), name);
+  if (PyType_Check(where)) return HasAttribute(reinterpret_cast<PyTypeObject*>(where), name);
   Ref attribute = Ref::Steal(PyObject_GetAttrString(where, name));
   if (attribute) return 1;
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;

@@ -83,8 +83,8 @@ bool SetDict(PyObject* obj, TVMFFIAny* out, Arguments* args) {
 }
 
 bool ArrayFromItems(PyObject* items, ffi::Array<ffi::Any>* out, Arguments* inside) {
-  // Without the GIL another thread may change a list at any time, so a copy is taken. A subclass
-  // may iterate over other elements than those it stores.
+  // In a free-threaded build another thread may change a list at any time, so a copy is taken. A
+  // subclass may iterate over other elements than those it stores.
   Ref fixed = PyTuple_CheckExact(items) || (PyList_CheckExact(items) && !kFreeThreaded)
                   ? Ref::Borrow(items)
                   : Ref::Steal(PySequence_Tuple(items));

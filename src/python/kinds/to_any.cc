@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python -> Any. The setter of a value is found once per exact type (kinds.h) and stands in the
+// Python -> Any. The setter of a value is found once per exact type (kinds.h) and kept in the
 // record of the type (class_records.h).
 #include "python/base/entry.h"
 #include "python/convert/convert.h"

@@ -184,7 +184,7 @@ class Entries {
   static std::string KeyRepr(const ffi::Any& key) {
     Ref value = Ref::Steal(FromBorrowedAny(CellIn(key)));
     if (value) return ReprOf(value.get());
-    PyErr_Clear();
+    PassOver();
     return "?";
   }
 

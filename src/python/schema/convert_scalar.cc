@@ -84,7 +84,15 @@ Outcome ConvertText(const Node* node, PyObject* value, Result* result) {
                                            : PyBytes_Check(value) || PyByteArray_Check(value);
   if (!fits) return Unexpected(node, value, result);
   // Text that cannot be encoded in UTF-8 is an error of its own, not a mismatch of types.
-  return ToOwnedAny(value, &result->value) ? Outcome::kDone : Outcome::kRaised;
+  if (!ToOwnedAny(value, &result->value)) return Outcome::kRaised;
+  int32_t index = result->value.type_index();
+  if (node->origin != Origin::kStr || index == TypeIndex::kTVMFFISmallStr ||
+      index == TypeIndex::kTVMFFIStr) {
+    return Outcome::kDone;
+  }
+  // A str that crosses as something else, such as a dtype. Here it is wanted as text.
+  Ref text = Ref::Steal(PyUnicode_FromObject(value));
+  return text && ToOwnedAny(text.get(), &result->value) ? Outcome::kDone : Outcome::kRaised;
 }
 
 Outcome ConvertDevice(const Node* node, PyObject* value, Result* result) {

@@ -30,8 +30,8 @@ Outcome ConvertToMap(const Node* node, PyObject* value, Result* result);
 Outcome ConvertSequence(const Node* node, const ffi::ObjectRef& object, std::string_view type_name,
                         Result* result);
 Outcome ConvertMap(const Node* node, const ffi::ObjectRef& object, Result* result);
-// Whether a cell fits without conversion, as far as that can be said by a glance: a value, or a
-// sequence of values.
+// Whether a cell fits without conversion, as far as a cheap check can tell: a value, or a sequence
+// of values.
 bool FitsAsIs(const Node* node, const TVMFFIAny& cell);
 inline bool IsSequenceIndex(int32_t index) {
   return index == ffi::TypeIndex::kTVMFFIArray || index == ffi::TypeIndex::kTVMFFIList;

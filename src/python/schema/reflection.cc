@@ -157,7 +157,9 @@ PyObject* GetOrAllocTypeIndex(PyObject*, PyObject* args) {
       return PyErr_Format(PyExc_ValueError, "type index %d cannot be the parent of `%U`", parent,
                           key);
     }
-    return PyLong_FromLong(TVMFFITypeGetOrAllocIndex(&bytes, -1, depth, 0, 1, parent));
+    auto alloc = ffi::Function::GetGlobalRequired("ffi.tether.AllocTypeIndex");
+    return PyLong_FromLong(
+        alloc(ffi::String(bytes.data, bytes.size), depth, parent).cast<int32_t>());
   });
 }
 

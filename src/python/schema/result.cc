@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The result of a conversion, and its messages.
 #include "python/schema/result.h"
-#include "python/wrap/python_hooks.h"
 
 #include <cstring>
+
+#include "python/base/python_api.h"
+#include "python/wrap/python_hooks.h"
 
 namespace tether_py::schema {
 
@@ -32,7 +34,7 @@ std::string DescribeWrapper(PyObject* value) {
   if (info && info.get() != Py_None) {
     return TextOf(Ref::Steal(PyObject_GetAttrString(info.get(), "type_key")).get());
   }
-  PyErr_Clear();
+  PassOver();
   CriticalSection section(value);
   TVMFFIObject* h = Engine::Use(AsWrapper(value));
   return h != nullptr ? TypeKeyOf(h->type_index) : QualifiedName(value);
@@ -46,7 +48,7 @@ std::string TextOf(PyObject* text) {
   Py_ssize_t size;
   const char* data = text != nullptr ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
   if (data == nullptr) {
-    PyErr_Clear();
+    PassOver();
     return "?";
   }
   return std::string(data, static_cast<size_t>(size));

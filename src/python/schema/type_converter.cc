@@ -100,6 +100,7 @@ int ConvertForField(void* converter, const TVMFFIAny* in, TVMFFIAny* out) {
     return -1;
   }
   if (schema::FitsAsIs(node, *in)) return TVMFFIAnyViewToOwnedAny(in, out);
+  ErrorAside of_others;  // a destructor of C++ may set a field while an exception is on its way
   Result result;
   Outcome outcome = Run([&] { return schema::ConvertCell(node, *in, &result); });
   if (outcome == Outcome::kDone) {

@@ -13,6 +13,7 @@ using ffi::TypeIndex;
 
 namespace {
 
+// Keeps an object that nobody else has for the next call. False if it is to be dropped.
 bool Recycle(TVMFFIObject* h) {
   if (kFreeThreaded) return false;
   if (h->type_index == TypeIndex::kTVMFFIFunction) return upper_layers.recycle_callback(h);
@@ -25,6 +26,15 @@ void Arguments::LetGo() {
   if (TVM_FFI_PREDICT_TRUE(PyErr_Occurred() == nullptr)) return LetGoOfAll();
   ErrorAside failure_of_the_call;
   LetGoOfAll();
+}
+
+void Arguments::LetGoOfAll() {
+  size_ = 0;  // what dies may run code that moves an argument; nothing is added here any more
+  while (num_kept_ != 0) {
+    TVMFFIObject* h = kept_[--num_kept_];
+    if (h != nullptr && !Recycle(h)) Engine::DropStrong(h);
+  }
+  if (TVM_FFI_PREDICT_FALSE(rest_ != nullptr)) LetGoOfRest();
 }
 
 void Arguments::LetGoOfRest() {
@@ -64,6 +74,10 @@ bool Arguments::ReserveMore(Py_ssize_t n) {
 }
 
 void Arguments::KeepMore(TVMFFIObject* owned) {
+  if (num_kept_ != kInlineKept) {
+    kept_[num_kept_++] = owned;
+    return;
+  }
   try {
     MutableRest()->values.push_back(owned);
   } catch (const std::bad_alloc&) {
@@ -92,8 +106,11 @@ TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
 
 // ---- calls in progress ----
 
-// The first call for which f(call) is true, or NULL. Not while the interpreter ends: threads that
-// it ended left their calls on the list, whose memory is gone.
+// Whether the list may be read. While the interpreter shuts down it has calls of threads that
+// CPython has ended.
+bool IsReadable() { return kEndedThreadsStop || !IsFinalizing(); }
+
+// The first call for which f(call) is true, or NULL. Only if the list is readable.
 template <typename F>
 CallArguments* CallArguments::Find(F&& f) {
   CallArguments* call = innermost_;
@@ -110,7 +127,7 @@ bool CallArguments::Borrows(TVMFFIObject* h) const {
 }
 
 void CallArguments::ForEachObject(VisitObject visit, void* context) {
-  if (IsFinalizing()) return;
+  if (!IsReadable()) return;
   Find([visit, context](CallArguments* call) {
     for (int32_t i = 0; i < call->num_kept_; ++i) {
       if (call->kept_[i] != nullptr) visit(context, call->kept_[i], true);
@@ -127,13 +144,13 @@ void CallArguments::ForEachObject(VisitObject visit, void* context) {
 }
 
 void CallArguments::LeaveFromWithin() {
-  if (IsFinalizing()) return;
+  if (!IsReadable()) return;
   CallArguments* inner = Find([this](CallArguments* call) { return call->outer_ == this; });
   if (inner != nullptr) inner->outer_ = outer_;
 }
 
 void CallArguments::HoldForAll(TVMFFIObject* h) {
-  if (IsFinalizing()) return;
+  if (!IsReadable()) return;
   Find([h](CallArguments* call) {
     if (call->Borrows(h)) call->Hold(h);
     return false;
@@ -141,19 +158,20 @@ void CallArguments::HoldForAll(TVMFFIObject* h) {
 }
 
 bool CallArguments::IsAnyBorrowing(TVMFFIObject* h) {
-  return IsFinalizing() || Find([h](CallArguments* call) { return call->Borrows(h); }) != nullptr;
+  return !IsReadable() || Find([h](CallArguments* call) { return call->Borrows(h); }) != nullptr;
 }
 
 bool CallArguments::IsAnyElsewhere() {
   if (kFreeThreaded) return num_detached_.Get() != num_own_detached_;
   PyThreadState* here = PyThreadState_Get();
-  return IsFinalizing() ||
+  return !IsReadable() ||
          Find([here](CallArguments* call) {
            return call->is_detached_ != 0 && call->thread_.load(std::memory_order_relaxed) != here;
          }) != nullptr;
 }
 
-// Threads that a fork leaves behind leave their calls on the list, and their stacks are used again.
+// In the child of a fork: the calls of threads that do not exist there are still on the list, and
+// their stacks will be used for something else.
 void CallArguments::ForgetOtherThreads() {
   ffi::tether::StackBounds stack = ffi::tether::FindStackBounds();
   CallArguments** link = &innermost_;
@@ -165,16 +183,6 @@ void CallArguments::ForgetOtherThreads() {
       *link = call->outer_;
     }
   }
-}
-
-void Arguments::LetGoOfAll() {
-  size_ = 0;  // what dies may run code that moves an argument; nothing is added here any more
-  for (int32_t n = num_kept_; n > 0;) {
-    TVMFFIObject* h = kept_[--n];
-    num_kept_ = static_cast<int16_t>(n);
-    if (h != nullptr && !Recycle(h)) Engine::DropStrong(h);
-  }
-  if (TVM_FFI_PREDICT_FALSE(rest_ != nullptr)) LetGoOfRest();
 }
 
 }  // namespace tether_py

@@ -13,7 +13,8 @@
 namespace tether_py {
 
 // What the arguments of a call say about where it works: the framework whose tensors came in, and
-// the stream that is current for the first device that is not the CPU.
+// the stream that is current for the first device that is not the CPU, or the one that an argument
+// names itself (__tvm_ffi_env_stream__).
 struct CallContext {
   const DLPackExchangeAPI* api;
   int32_t device_type;  // -1: none
@@ -35,8 +36,8 @@ struct CallContext {
   }
 };
 
-// Arguments of one call as borrowed values, and what must live until it returns. One of the two
-// classes that derive from it.
+// Arguments of one call as borrowed values, and what must live until it returns. Every instance is
+// of one of the two classes below: Conversion or CallArguments.
 class Arguments {
  public:
   Arguments() = default;
@@ -45,11 +46,18 @@ class Arguments {
 
   // False with an error set.
   bool Reserve(Py_ssize_t n) { return TVM_FFI_PREDICT_TRUE(n <= kInline) || ReserveMore(n); }
-  // All three in convert/convert.h. AddAll adds what is not there yet.
+  // All in convert/convert.h. AddAllAfterSelf: AddSelf has added the first one.
   bool Add(PyObject* arg);
   bool AddAll(PyObject* const* args, Py_ssize_t n);
-  // The first one, of a class that IsPlainWrapper knows. False, and no error, if that takes AddAll.
-  bool AddSelf(PyObject* self);
+  bool AddAllAfterSelf(PyObject* const* args, Py_ssize_t n);
+  // The first one, the ActiveObject of a plain wrapper.
+  void AddSelf(TVMFFIObject* self);
+  void AddInt(int64_t value) {
+    TVMFFIAny* out = &inline_[size_++];  // there is room for it: it comes right after AddSelf
+    out->type_index = ffi::TypeIndex::kTVMFFIInt;
+    out->zero_padding = 0;
+    out->v_int64 = value;
+  }
   void AddPointer(void* pointer) {
     TVMFFIAny* out = &data_[size_++];
     out->type_index = ffi::TypeIndex::kTVMFFIOpaquePtr;
@@ -73,12 +81,11 @@ class Arguments {
   // For conversions: keep a value or a Python object until the call is over. These throw bad_alloc,
   // and have then let go of what they were given.
   void Keep(TVMFFIObject* owned) {
-    if (num_kept_ == 0) {
-      rest_ = nullptr;
-      context_ = nullptr;
-    }
-    if (TVM_FFI_PREDICT_FALSE(num_kept_ == kInlineKept)) return KeepMore(owned);
-    kept_[num_kept_++] = owned;
+    if (TVM_FFI_PREDICT_FALSE(num_kept_ != 0)) return KeepMore(owned);
+    rest_ = nullptr;
+    context_ = nullptr;
+    kept_[0] = owned;
+    num_kept_ = 1;
   }
   void Keep(const TVMFFIAny& owned) {
     if (owned.type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin) Keep(owned.v_obj);
@@ -87,6 +94,16 @@ class Arguments {
   void Hold(TVMFFIObject* h) {
     Engine::AddStrong(h);
     Keep(h);
+  }
+  // No argument is borrowed any more.
+  void ForgetArguments() { size_ = 0; }
+  // What is kept, if that is one object and nothing else; otherwise NULL.
+  TVMFFIObject* OnlyKept() const { return num_kept_ == 1 && rest_ == nullptr ? kept_[0] : nullptr; }
+  // The caller has taken that over, and the call is over: one store for all three.
+  void ForgetOnlyKept() {
+    size_ = 0;
+    num_kept_ = 0;
+    is_detached_ = 0;
   }
   // A slot the callee may take `w`'s object from; what it leaves goes back to `w`. NULL with an
   // error set. Throws bad_alloc.
@@ -115,6 +132,8 @@ class Arguments {
     if (rest_ == nullptr) rest_ = new Rest();
     return rest_;
   }
+  template <Py_ssize_t kFirst>
+  bool AddFrom(PyObject* const* args, Py_ssize_t n);
   bool ReserveMore(Py_ssize_t n);
   void KeepMore(TVMFFIObject* owned);
   void LetGo();
@@ -145,8 +164,8 @@ class Conversion final : public Arguments {
 };
 
 // Of a call; see "where user code may run" (wrapper.h). The list of calls is in here, on the stacks
-// of their threads: calls end in the order of a stack, but for those of other threads. With the GIL
-// only.
+// of their threads: within a thread they end in reverse order; calls of other threads may end at
+// any time. In GIL builds only.
 class CallArguments final : public Arguments {
  public:
   CallArguments() {
@@ -163,12 +182,10 @@ class CallArguments final : public Arguments {
       LeaveFromWithin();
     }
   }
-  // At once, where the call has succeeded: no exception is pending, and this thread is attached.
-  void LetGoAfterSuccess() {
-    if (TVM_FFI_PREDICT_FALSE(HoldsSomething())) LetGoOfAll();
-  }
+  // To let go at once, where the call has succeeded (LetGoAfterSuccess in call/callback.h).
+  using Arguments::HoldsSomething, Arguments::LetGoOfAll;
 
-  // While the call has let go of the GIL. Its thread is known only then.
+  // While the call has released the GIL. Its thread is known only then.
   void BeginDetached() {
     if (kFreeThreaded) return CountDetached(1);
     thread_.store(nullptr, std::memory_order_relaxed);
@@ -179,13 +196,13 @@ class CallArguments final : public Arguments {
     if (kFreeThreaded) return CountDetached(-1);
     is_detached_ = 0;
   }
-  // Whether another thread is in a call without the GIL. Those of this one wait for the callback
-  // that runs here.
+  // Whether another thread is in a call that has released the GIL. Those of this one wait for the
+  // callback that runs here.
   static bool IsAnyElsewhere();
   // Whether a call has h as an argument.
   static bool IsAnyBorrowing(TVMFFIObject* h);
   // For each object of the calls in progress: is_held if the call has a reference of its own, and
-  // otherwise as an argument. None without the GIL, where the calls are not known.
+  // otherwise as an argument. None in a free-threaded build, where the calls are not known.
   using VisitObject = void (*)(void* context, TVMFFIObject* h, bool is_held);
   static void ForEachObject(VisitObject visit, void* context);
   // Gives those calls a reference.
@@ -199,7 +216,7 @@ class CallArguments final : public Arguments {
   void LeaveFromWithin();
 
   static inline CallArguments* innermost_ = nullptr;
-  // Without the GIL: how many there are, and how many of them are this thread's.
+  // Free-threaded builds: how many there are, and how many of them are this thread's.
   static inline SharedCount num_detached_;
   static inline thread_local int64_t num_own_detached_ = 0;
   static void CountDetached(int64_t n) {

@@ -17,8 +17,8 @@ namespace tether_py {
 // Counts by address, whichever class is there: a class cannot die while it has instances, so the
 // count of an address is zero when another class reuses it. No class is kept alive, and a
 // cell that holds zero is free for the next class that wants its place; classes whose place is
-// taken are counted in a map. Without the GIL there are several cells per place, so that threads
-// do not contend for one cache line; the count of an address is the sum of its cells.
+// taken are counted in a map. In a free-threaded build there are several cells per place, so that
+// threads do not contend for one cache line; the count of an address is the sum of its cells.
 class ClassCounts {
  public:
   void Add(PyTypeObject* cls, int64_t n) {
@@ -120,7 +120,7 @@ class ClassCounts {
 
   static size_t Row() {
     if (!kFreeThreaded) return 0;
-    static std::atomic<size_t> next{0};
+    static std::atomic<size_t> next{0};  // any thread, once
     static thread_local size_t row = next.fetch_add(1, std::memory_order_relaxed) % kRows;
     return row;
   }

@@ -4,7 +4,7 @@
 // Shared state:
 //   records               by its lock, which is never held while Python code may run. A record
 //                         itself: atomics.
-//   recent_classes        the GIL; without it each thread has its own.
+//   recent_classes        the GIL; in a free-threaded build each thread has its own.
 //   recent_classes_epoch  as recent_classes: the class_epoch for which the table was filled.
 //   class_epoch           atomic; incremented for every class that died.
 #include "python/wrap/class_records.h"

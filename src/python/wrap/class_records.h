@@ -43,8 +43,8 @@ struct RecentClass {
 inline constexpr size_t kRecentClasses = kFreeThreaded ? 32 : 256;
 extern TETHER_PER_THREAD RecentClass recent_classes[kRecentClasses];
 
-// Without the GIL: counts the classes that died. A table that was filled before the last one is out
-// of date, because another class may reuse the address of the dead one.
+// Free-threaded builds: counts the classes that died. A table that was filled before the last one
+// is out of date, because another class may reuse the address of the dead one.
 extern std::atomic<uint64_t> class_epoch;
 extern TETHER_PER_THREAD uint64_t recent_classes_epoch;
 inline bool AreRecentClassesCurrent() {
@@ -54,7 +54,7 @@ inline bool IsRecent(const RecentClass* recent, PyTypeObject* cls) {
   return recent->cls == cls && AreRecentClassesCurrent();
 }
 
-// Two classes may share a pair of slots: the first one stays in the first slot.
+// Two classes may map to one pair; the class that came first keeps slot 0.
 inline RecentClass* RecentPairOf(PyTypeObject* cls) {
   return &recent_classes[(reinterpret_cast<uintptr_t>(cls) >> 5) % (kRecentClasses / 2) * 2];
 }

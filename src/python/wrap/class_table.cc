@@ -44,10 +44,6 @@ std::atomic<PyTypeObject*>* ClassPlace(size_t i) {
   return &grown->classes[i];
 }
 
-}  // namespace
-
-namespace {
-
 // The class that was there before, owned.
 Ref ReplaceClassOfIndex(int32_t type_index, PyTypeObject* cls) {
   std::lock_guard<ShortLock> guard(class_table_lock);
@@ -67,7 +63,7 @@ void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defin
     upper_layers.install_field_access(cls, is_python_defined);
   }
   Ref old = ReplaceClassOfIndex(type_index, cls);
-  // Without the GIL another thread may have just read it: a class that was replaced stays.
+  // In a free-threaded build another thread may have just read it: a class that was replaced stays.
   if (kFreeThreaded) old.release();
 }
 

@@ -11,8 +11,8 @@
 
 namespace tether_py {
 
-// The class of the wrappers of a type. Python makes one on first use
-// (hooks.make_class), when there is none. Borrowed; NULL with an error set.
+// For a type that has no class yet: the Python part makes one (hooks.make_class). Borrowed; NULL
+// with an error set.
 PyTypeObject* MakeClassOfIndex(int32_t type_index);
 // Throws bad_alloc.
 void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined = false);
@@ -25,12 +25,13 @@ struct ClassTable {
 };
 extern std::atomic<const ClassTable*> class_table;
 
-// NULL without error when there is none.
+// The class of the wrappers of a type. NULL without error when there is none.
 inline PyTypeObject* FindClassOfIndex(int32_t type_index) {
   const ClassTable* table = class_table.load(std::memory_order_acquire);
   if (static_cast<size_t>(type_index) >= table->size) return nullptr;  // negative ones too
   return table->classes[type_index].load(std::memory_order_acquire);
 }
+// The same, made if there is none. NULL with an error set.
 inline PyTypeObject* ClassOfIndex(int32_t type_index) {
   PyTypeObject* cls = FindClassOfIndex(type_index);
   return TVM_FFI_PREDICT_TRUE(cls != nullptr) ? cls : MakeClassOfIndex(type_index);

@@ -27,7 +27,7 @@ YoungRings young_rings;
 
 // How many wrappers may become dormant before a collection visits them. CPython collects sooner,
 // except where it decides that enough was collected recently (3.14).
-constexpr int64_t kMaxAsleep = 10000;
+constexpr int64_t kMaxDormant = 10000;
 bool wants_full = false;
 PyObject* gc_module = nullptr;
 
@@ -49,11 +49,11 @@ long Number(PyObject* info, const char* key) {
 void BeginCollection(PyObject* info) {
   upper_layers.forget_unused_frames();
   Runtime::collecting = true;
-  // Without the GIL there are no generations.
+  // Free-threaded builds have no generations.
   collection.is_full = kFreeThreaded || Number(info, "generation") >= 2;
   if (kFreeThreaded) return;
   PyObject_GC_UnTrack(sentinel);
-  PyObject_GC_Track(sentinel);  // among the young, as far as there are any
+  PyObject_GC_Track(sentinel);  // in the youngest generation, if there are generations
   if (!collection.is_full || CallArguments::IsAnyElsewhere()) return;
   patience.Begin();
   ShowHidden();
@@ -80,7 +80,7 @@ void EndCollection(PyObject* info) {
   bool has_run = collection.has_run;
   collection.has_run = false;
   if (kFreeThreaded || uses_rule_b || !has_run) return;
-  Runtime::dormant_limit = counters.dormant.Get() + kMaxAsleep;
+  Runtime::dormant_limit = counters.dormant.Get() + kMaxDormant;
   wants_full = false;
   if (judged_all) return patience.End(static_cast<size_t>(Number(info, "collected")));
   patience.AddHidden(survived);
@@ -94,8 +94,7 @@ PyObject* OnCollection(PyObject*, PyObject* args) {
   PyObject* info;
   if (!PyArg_ParseTuple(args, "sO!", &phase, &PyDict_Type, &info)) return nullptr;
   bool begins = std::strcmp(phase, "start") == 0;
-  if (begins && IsFinalizing()) Py_RETURN_NONE;
-  Runtime::guarding.store(uses_rule_b && begins);
+  Runtime::guarding.Set(uses_rule_b && begins);
   begins ? BeginCollection(info) : EndCollection(info);
   Py_RETURN_NONE;
 }
@@ -109,7 +108,7 @@ bool WatchCollections(PyObject* gc) {
   if (sentinel == nullptr) return false;
   new (&AsWrapper(sentinel)->handle) tie::Handle(tie::kEmpty);
   gc_module = Py_NewRef(gc);
-  Runtime::dormant_limit = kMaxAsleep;
+  Runtime::dormant_limit = kMaxDormant;
   Ref callback = Ref::Steal(PyCFunction_New(&on_collection, nullptr));
   Ref callbacks = Ref::Steal(PyObject_GetAttrString(gc, "callbacks"));
   return callback && callbacks && PyList_Append(callbacks.get(), callback.get()) == 0;
@@ -131,7 +130,7 @@ void EndCounting() { collection.added.clear(); }
 void CollectNow() {
   bool is_full = wants_full;
   wants_full = false;  // if nothing comes of it, the next collection asks again
-  Runtime::dormant_limit = counters.dormant.Get() + kMaxAsleep;
+  Runtime::dormant_limit = counters.dormant.Get() + kMaxDormant;
   ErrorAside aside;
   if (Runtime::collecting || CallArguments::IsAnyElsewhere() || !IsAutomatic()) return;
   Ref done = Ref::Steal(PyObject_CallMethod(gc_module, "collect", "i", is_full ? 2 : 0));

@@ -16,7 +16,7 @@ namespace tether_py {
 
 struct Collection {
   bool is_full = true;
-  // No other thread is in a call without the GIL.
+  // No other thread is in a call that has released the GIL.
   bool is_quiet = false;
   // Objects of dormant wrappers that were looked into; held until it is over.
   PointerSet<TVMFFIObject> pins;

@@ -14,12 +14,13 @@
 // What an object refers to is read
 //   - if it never changes after construction: whoever shares the object (callable of a function,
 //     owner of a tensor's memory, opaque Python object, module of a library's function);
-//   - if only the wrapper owns the object, or a class in Python defined its fields: such rings have
-//     dormant wrappers alone, and are broken by emptying the fields that Python defined;
+//   - if only the wrapper owns the object, and no call has borrowed it;
+//   - if a class in Python defined its fields. Rings through such fields may consist of dormant
+//     wrappers alone. They are broken by emptying the fields that Python defined;
 //   - if all its owners are known: every strong reference to it is its wrapper's or was found in
 //     memory that is read here. Other memory is C++'s, whose threads may be changing it.
-// The second and third need a collection that finds no other thread in a call without the GIL. The
-// subtracting pass finds out and remembers; all other visitors see the edges that it took away.
+// The last two need a collection that finds no other thread in a call that has released the GIL.
+// The subtracting pass finds out and remembers; all other visitors see the edges that it took away.
 //
 // Out of memory: nothing throws here. What cannot be remembered is not looked into, so references
 // from there count as from outside, and a ring waits for a later collection. That is decided in the
@@ -127,17 +128,11 @@ class EdgeWalk {
   // Reports what the memory of `root` refers to, and that of objects that no wrapper stands for.
   // Edges that are not reported count as references from outside, so the subtracting visitor of a
   // collection of young objects, which come by often, may stop early: others see what it saw.
-  int Run(TVMFFIObject* root) {
-    bool is_limited = subtracts_ && !collection.is_full;
-    int64_t budget = is_limited ? kYoungBudget : INT64_MAX;
-    int result = 0;
-    for (TVMFFIObject* h = root; h != nullptr && result == 0 && --budget >= 0; h = Next()) {
-      if (is_limited && h != root && !collection.read.Insert(h)) continue;
-      if (subtracts_ && !collection.owners.empty()) KnowOwners(h);
-      result = ForEachEdge(h, [this](auto* to) { return Edge(to); });
-    }
-    pending_.clear();
-    return result;
+  int Run(TVMFFIObject* root) { return Walk(root, root); }
+  // The same for something else than a wrapper, which has one reference to `held`.
+  int RunFrom(TVMFFIObject* held) {
+    int result = Edge(held);
+    return result != 0 ? result : Walk(Next(), nullptr);
   }
   ~EdgeWalk() {
     if (uses_shared_) collection.is_pending_used.store(false, std::memory_order_release);
@@ -147,6 +142,20 @@ class EdgeWalk {
 
  private:
   static constexpr int64_t kYoungBudget = 100;
+
+  // `root`: the object that its wrapper reads, whichever collection it is.
+  int Walk(TVMFFIObject* first, TVMFFIObject* root) {
+    bool is_limited = subtracts_ && !collection.is_full;
+    int64_t budget = is_limited ? kYoungBudget : INT64_MAX;
+    int result = 0;
+    for (TVMFFIObject* h = first; h != nullptr && result == 0 && --budget >= 0; h = Next()) {
+      if (is_limited && h != root && !collection.read.Insert(h)) continue;
+      if (subtracts_ && !collection.owners.empty()) KnowOwners(h);
+      result = ForEachEdge(h, [this](auto* to) { return Edge(to); });
+    }
+    pending_.clear();
+    return result;
+  }
 
   // What is yet to be read: on a stack, but for objects whose owners are known, which wait in a
   // list that needs no memory until the stack is empty. So the stack holds nothing but what one
@@ -194,7 +203,11 @@ class EdgeWalk {
     tie::TieSlot* slot = Engine::FindSlot(child);
     uintptr_t word = slot != nullptr ? slot->word.load(std::memory_order_relaxed) : 0;
     PyObject* w = TrackedWrapper(word);
-    if (IsOurs(child, word, w)) Push(child);
+    // At exit dormant handles are not followed any more, so such a wrapper does not show the edges
+    // of its object. It counts as held from outside unless this is the object's only owner.
+    bool is_mute = (word & tie::kInactive) != 0 && Engine::list().IsClosed();
+    if (IsOurs(child, word, is_mute ? nullptr : w)) Push(child);
+    if (is_mute && !IsSoleOwned(child)) w = nullptr;
     // Rule B adds nothing to the count of an active wrapper, so nothing may be taken away.
     bool counted = w != nullptr && (!uses_rule_b || (word & tie::kInactive) != 0);
     if (!kCountsMayDip && counted && subtracts_ && IsCollecting(w)) {
@@ -207,7 +220,8 @@ class EdgeWalk {
   visitproc visit_;
   void* arg_;
   bool subtracts_;
-  // Without the GIL several threads may ask for referents at a time, outside of a collection.
+  // In a free-threaded build several threads may ask for referents at a time, outside of a
+  // collection.
   bool uses_shared_ = !kFreeThreaded || !collection.is_pending_used.exchange(true);
   std::vector<TVMFFIObject*> own_pending_;
   std::vector<TVMFFIObject*>& pending_ = uses_shared_ ? collection.pending : own_pending_;
@@ -269,6 +283,10 @@ void BreakRing(PyObject* self) {
   Engine::DropStrong(h);
 }
 
+int VisitHeld(TVMFFIObject* held, visitproc visit, void* arg) {
+  return EdgeWalk(visit, arg).RunFrom(held);
+}
+
 int VisitOwnReference(PyObject* obj, void* list) {
   return PyList_Append(static_cast<PyObject*>(list), obj);
 }
@@ -283,6 +301,9 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
   if (visit == VisitOwnReference) return 0;
   bool counts = visit == subtracting_visitor && IsCollecting(self);
   if (!kCountsMayDip && !counts) EndCounting();
+  // CPython does not announce the collections that it makes when the modules are gone, nor their
+  // end. What such a one holds is not let go of; the process ends.
+  if (counts && !Runtime::collecting && IsFinalizing()) Runtime::collecting = true;
   if (counts != collection.is_subtracting && Runtime::collecting) BeginPass(counts);
   if (counts) patience.SawWrapper();
   uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);

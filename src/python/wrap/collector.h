@@ -8,12 +8,14 @@
 namespace tether_py {
 
 int TraverseWrapper(PyObject* self, visitproc visit, void* arg);
+// For the tp_traverse of something else than a wrapper that has a strong reference to an object.
+int VisitHeld(TVMFFIObject* held, visitproc visit, void* arg);
 // A visitor that appends to a list. It is shown what a wrapper itself refers to: its class and its
 // Python state, not what its C++ object refers to.
 int VisitOwnReference(PyObject* obj, void* list);
 // Debug builds: the collector is done with counting, and may count again.
 void EndCounting();
-// The collection that dormant wrappers call for. Where Python code may run; with the GIL only.
+// The collection that dormant wrappers call for. Where Python code may run; in GIL builds only.
 void CollectNow();
 
 // From the collector: the wrapper is garbage, and so is its object.

@@ -32,9 +32,10 @@ bool HasState(PyTypeObject* type) {
 
 }  // namespace
 
-// DeallocWrapper itself is their tp_dealloc, or DeallocLeaf. Subclasses find it there as their
-// base's. The lock: threads that make the first object of a type may come here with one class.
-// Debug builds want tracked objects (see OnDormant).
+// Makes DeallocWrapper or DeallocLeaf the tp_dealloc of a class. In a subclass, CPython's own
+// dealloc calls it as that of the base. The lock is needed because several threads may come here
+// with one class when they make the first objects of a type. Debug builds want tracked objects
+// (see OnDormant).
 void InstallDealloc(PyTypeObject* cls, int32_t type_index, bool has_fields) {
   bool is_known = cls->tp_dealloc == DeallocWrapper || cls->tp_dealloc == DeallocLeaf;
   bool by_cpython = (cls->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && cls->tp_finalize != nullptr;
@@ -43,7 +44,7 @@ void InstallDealloc(PyTypeObject* cls, int32_t type_index, bool has_fields) {
   // Of a class for several types, no object is a leaf if that is not true of all.
   bool is_only = !is_known || FindClassOfIndex(type_index) == cls;
   destructor dealloc = is_leaf ? DeallocLeaf : DeallocWrapper;
-  // Other threads may have objects of the class by now: what stands there is not written again.
+  // Other threads may have objects of the class by now, so the same value is not written again.
   if ((is_only || !is_leaf) && cls->tp_dealloc != dealloc) cls->tp_dealloc = dealloc;
 }
 
@@ -125,8 +126,8 @@ int ClearWrapper(PyObject* self) {
 
 namespace {
 
-// The finaliser of an instance freed by DeallocWrapper, unless its class has its own (__del__).
-// True if it lives on: it is dormant, or __del__ kept it.
+// The finaliser of an instance freed by DeallocWrapper or DeallocLeaf, unless its class has its own
+// (__del__). True if it lives on: it is dormant, or __del__ kept it.
 bool LivesOn(PyObject* self) {
   if (TVM_FFI_PREDICT_FALSE(Py_TYPE(self)->tp_finalize != FinalizeWrapper)) {
     return PyObject_CallFinalizerFromDealloc(self) < 0;
@@ -134,7 +135,7 @@ bool LivesOn(PyObject* self) {
   return FinalizeFromDealloc(self, [self] { Engine::Drop(AsWrapper(self)); });
 }
 
-// All of tp_dealloc but the finaliser, which CPython has called already for classes of its own way.
+// All of tp_dealloc but the finaliser.
 TVM_FFI_INLINE void FreeWrapper(PyObject* self, PyTypeObject* type) {
   Wrapper* w = AsWrapper(self);
   Unhide(w);

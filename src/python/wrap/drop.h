@@ -12,12 +12,12 @@ void FinalizeWrapper(PyObject* self);
 int ClearWrapper(PyObject* self);
 void DeallocWrapper(PyObject* self);
 
-// Lets instances of a class that adds nothing to a wrapper die without the detour through CPython's
-// general way for Python classes. `has_fields` says that the fields of the type are registered.
-// With the lock of the class table held.
+// Lets instances of a class that adds nothing to a wrapper die without CPython's subtype_dealloc.
+// `has_fields` says that the fields of the type are registered. With the lock of the class table
+// held.
 void InstallDealloc(PyTypeObject* cls, int32_t type_index, bool has_fields);
 
-// Whether instances die without CPython's general way for Python classes (InstallDealloc). Then the
+// Whether instances die without CPython's subtype_dealloc (InstallDealloc). Then the
 // class has no state either.
 inline bool UsesFastDealloc(PyTypeObject* cls) {
   if (cls->tp_dealloc == DeallocLeaf) return true;

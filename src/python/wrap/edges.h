@@ -28,10 +28,12 @@ inline bool IsSoleOwned(TVMFFIObject* h) {
   return CombinedCount(h) == ffi::details::kCombinedRefCountBothOne;
 }
 // Nobody else has it, and there is no wrapper, not even a dormant one: it can be used again.
+inline bool IsSpareWithSlot(TVMFFIObject* h, const tie::TieSlot* slot) {
+  return IsSoleOwned(h) && slot->word.load(std::memory_order_relaxed) == 0;
+}
 inline bool IsSpare(TVMFFIObject* h) {
-  if (!IsSoleOwned(h)) return false;
   tie::TieSlot* slot = Engine::FindSlot(h);
-  return slot != nullptr && slot->word.load(std::memory_order_relaxed) == 0;
+  return slot != nullptr && IsSpareWithSlot(h, slot);
 }
 
 inline uint64_t StrongCount(TVMFFIObject* h) {

@@ -11,7 +11,7 @@ namespace tether_py {
 // CPython starts one when what is new has reached a quarter of what is old. It does not see hidden
 // wrappers, and from 3.14 on it starts none at all. So we count the wrappers that only a full
 // collection can judge, and ask for one by the same rule; less often while it finds nothing, and
-// not at all while no ring turns up among some of the hidden ones.
+// not at all while a sample of the hidden ones shows no ring.
 class Patience {
  public:
   void AddHidden(size_t n) { hidden_ += n; }

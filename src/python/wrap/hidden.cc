@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dormant wrappers that only full collections look at.
 //
-// Those of objects that Python code defined would make every collection longer. The ones that
+// Dormant wrappers of classes defined in Python would slow every collection. The ones that
 // survive a collection are hidden: CPython does not know of them until a full one begins.
 #include "python/wrap/hidden.h"
 
@@ -18,6 +18,7 @@ namespace {
 std::vector<Wrapper*>& hidden = *new std::vector<Wrapper*>();
 // Tracked now, and to be hidden when the collection in progress ends.
 PointerSet<Wrapper>& shown = *new PointerSet<Wrapper>();
+bool is_over = false;
 
 // An odd number is no list of weak references.
 void SetPlace(Wrapper* w, size_t place) {
@@ -42,6 +43,11 @@ void ShowHidden() {
   hidden.clear();
 }
 
+void StopHiding() {
+  ShowHidden();
+  is_over = true;
+}
+
 void HideShown() {
   PointerSet<Wrapper> all;
   all.Swap(&shown);
@@ -52,6 +58,7 @@ void HideShown() {
 }
 
 void Hide(Wrapper* w) {
+  if (is_over) return;
   try {
     hidden.push_back(w);
   } catch (const std::bad_alloc&) {  // it stays visible

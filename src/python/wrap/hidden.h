@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dormant wrappers that only full collections look at (hidden.cc). With the GIL only.
+// Dormant wrappers that only full collections look at (hidden.cc). In GIL builds only.
 #ifndef TETHER_PYTHON_WRAP_HIDDEN_H_
 #define TETHER_PYTHON_WRAP_HIDDEN_H_
 
@@ -17,6 +17,8 @@ void ShowHidden();
 void HideLater(Wrapper* w);
 size_t NumShown();
 void HideShown();
+// At exit: all become visible and stay so. The last collections of CPython are not announced.
+void StopHiding();
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_WRAP_HIDDEN_H_

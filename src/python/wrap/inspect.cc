@@ -59,7 +59,7 @@ PyObject* MakeWorld(PyObject*, PyObject* args) {
                        indices.get(), types.get(), lines.get());
 }
 
-// (capsule, node) -> the wrapper that stands for a node, or None. Does not wake it up.
+// (capsule, node) -> the wrapper that stands for a node, or None. A dormant wrapper stays dormant.
 PyObject* WrapperOfNode(PyObject*, PyObject* args) {
   PyObject* capsule;
   Py_ssize_t node;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class CObject, the base of every wrapper, as Python sees it.
+#include <atomic>
+
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
+#include "python/wrap/class_counts.h"
 #include "python/wrap/collector.h"
 #include "python/wrap/drop.h"
 #include "python/wrap/python_hooks.h"
@@ -34,7 +37,7 @@ PyObject* NewWrapper(PyTypeObject* cls, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* GetCHandle(PyObject* self, PyObject*) {
-  return PyLong_FromSize_t(PeekHandle(AsWrapper(self)));
+  return PyLong_FromSize_t(ObjectAddressOf(AsWrapper(self)));
 }
 
 PyObject* GetId(PyObject* self, void*) { return GetCHandle(self, nullptr); }
@@ -42,14 +45,14 @@ PyObject* GetId(PyObject* self, void*) { return GetCHandle(self, nullptr); }
 PyObject* GetCtypesHandle(PyObject* self, PyObject*) {
   PyObject* c_void_p = CVoidP();
   if (c_void_p == nullptr) return nullptr;
-  uintptr_t handle = PeekHandle(AsWrapper(self));
+  uintptr_t handle = ObjectAddressOf(AsWrapper(self));
   if (handle == 0) return PyObject_CallFunction(c_void_p, "O", Py_None);
   return PyObject_CallFunction(c_void_p, "K", static_cast<unsigned long long>(handle));
 }
 
 bool SameHandle(PyObject* self, PyObject* other) {
-  return self == other ||
-         (IsWrapper(other) && PeekHandle(AsWrapper(self)) == PeekHandle(AsWrapper(other)));
+  return self == other || (IsWrapper(other) &&
+                           ObjectAddressOf(AsWrapper(self)) == ObjectAddressOf(AsWrapper(other)));
 }
 
 PyObject* SameAs(PyObject* self, PyObject* other) {
@@ -63,8 +66,36 @@ PyObject* CompareWrapper(PyObject* self, PyObject* other, int op) {
 }
 
 Py_hash_t HashWrapper(PyObject* self) {
-  auto hash = static_cast<Py_hash_t>(PeekHandle(AsWrapper(self)));
+  auto hash = static_cast<Py_hash_t>(ObjectAddressOf(AsWrapper(self)));
   return hash == -1 ? -2 : hash;
+}
+
+PyObject* GetClass(PyObject* self, void*) {
+  return Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(self)));
+}
+
+// As `object` does it. The wrapper is counted, and known to the collector, by its class.
+int SetClass(PyObject* self, PyObject* cls, void*) {
+  static std::atomic<PyObject*> name{nullptr};
+  PyObject* found = FindOnce(&name, [] { return PyUnicode_InternFromString("__class__"); });
+  PyObject* base = found != nullptr ? _PyType_Lookup(&PyBaseObject_Type, found) : nullptr;
+  if (base == nullptr) return -1;
+  CriticalSection section(self);
+  PyTypeObject* before = Py_TYPE(self);
+  Ref kept = Ref::Borrow(reinterpret_cast<PyObject*>(before));  // its count goes first
+  if (Py_TYPE(base)->tp_descr_set(base, self, cls) < 0) return -1;
+  class_counts.Add(before, -1);
+  class_counts.Add(Py_TYPE(self), 1);
+  Wrapper* w = AsWrapper(self);
+  uintptr_t handle = w->handle.load(std::memory_order_relaxed);
+  // A dormant one is looked at when it becomes active.
+  if (tie::IsDormant(handle)) return 0;
+  if (IsOfLeafClass(w) && tie::IsUsable(handle)) {
+    TrackLeaf(w);
+  } else if (!IsTracked(self)) {
+    PyObject_GC_Track(self);
+  }
+  return 0;
 }
 
 PyObject* ReprWrapper(PyObject* self) { return PyObject_CallOneArg(hooks.object_repr, self); }
@@ -96,6 +127,7 @@ PyMethodDef object_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef object_getset[] = {
+    {"__class__", Entry<GetClass>, Entry<SetClass>, "the object's class", nullptr},
     {"id_", Entry<GetId>, nullptr, "Address of the C++ object, 0 when there is none.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

@@ -5,6 +5,7 @@
 #include <tvm/ffi/function.h>
 
 #include "core/object_lock.h"
+#include "python/base/python_api.h"
 
 namespace tether_py {
 
@@ -13,7 +14,7 @@ void LookAtObject::Enter(TVMFFIObject* h, bool may_run_user_code) {
   for (;;) {
     if (may_run_user_code) {
       wrapper_ = AsWrapper(WrapBorrowed(h));
-      if (wrapper_ == nullptr) PyErr_Clear();
+      if (wrapper_ == nullptr) PassOver();
     } else {
       wrapper_ = Engine::FetchLiveOrKeep(h, &kept_);
     }

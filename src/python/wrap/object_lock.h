@@ -9,9 +9,9 @@
 
 namespace tether_py {
 
-// Without the GIL: while this lives no other Python thread changes the object, which the caller
-// keeps alive. Copy what is of interest, with references, and end it before any Python code may
-// run; where that is not possible, the lock is given up while such code waits.
+// Free-threaded builds: while this lives no other Python thread changes the object, which the
+// caller keeps alive. Copy what is of interest, with references, and end it before any Python code
+// may run; where that is not possible, the lock is given up while such code waits.
 //
 // The critical section of an object's wrapper is its lock. Where nobody uses the wrapper, or there
 // is none, the tie word is: no wrapper is made for every object that a walk of C++ meets.
@@ -35,7 +35,7 @@ class LookAtObject {
   std::optional<CriticalSection> section_;
 };
 
-// At import, without the GIL: walks of the library lock in the same way.
+// At import of a free-threaded build: walks of the library lock in the same way.
 void InstallObjectLock();
 
 }  // namespace tether_py

@@ -30,7 +30,8 @@ constexpr HookName kHookNames[] = {
     TETHER_HOOK(make_class),     TETHER_HOOK(convert_error_class),
     TETHER_HOOK(object_repr),    TETHER_HOOK(type_info_of_class),
     TETHER_HOOK(describe),       TETHER_HOOK(error_kinds),
-    TETHER_HOOK(make_exception), TETHER_HOOK(extend_traceback),
+    TETHER_HOOK(error_classes),  TETHER_HOOK(class_and_text),
+    TETHER_HOOK(known_places),   TETHER_HOOK(find_places),
     TETHER_HOOK(release_frames), TETHER_HOOK(dtype_of_torch),
     TETHER_HOOK(dtype_of_numpy), TETHER_HOOK(prepare_torch),
 };

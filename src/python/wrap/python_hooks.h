@@ -8,8 +8,10 @@
 namespace tether_py {
 
 // The Python part calls core._set_hooks once, at the end of its import, with exactly these names.
-// Until then they are stand-ins that raise, except for make_class, which is NULL: the objects that
-// initialisation makes are plain CObjects. All are owned and stay for the life of the process.
+// Until then they are stand-ins that raise, except for object_class, bytes_class and
+// convert_error_class, which are CObject, bytes and TypeError, and make_class, which is NULL: the
+// objects that initialisation makes are plain CObjects. All are owned and stay for the life of the
+// process.
 struct PythonHooks {
   // Classes.
   PyObject* object_class;         // Object, the base of all registered classes
@@ -25,10 +27,13 @@ struct PythonHooks {
   PyObject* describe;            // (function or method, name of an attribute) -> its value
 
   // Errors.
-  PyObject* error_kinds;       // dict: exception class -> the kind that it has in C++
-  PyObject* make_exception;    // (Error, classes of the arguments, [field, type]) -> exception
-  PyObject* extend_traceback;  // (exception, backtrace, known, anew): add the frames it crossed
-  PyObject* release_frames;    // the same arguments; the frames in it no longer hold their locals
+  PyObject* error_kinds;    // dict: exception class -> the kind that it has in C++
+  PyObject* error_classes;  // dict: kind -> exception class
+  // (kind, message, classes of the arguments, [field, type]) -> (exception class, message)
+  PyObject* class_and_text;
+  PyObject* known_places;    // dict: backtrace -> what find_places said
+  PyObject* find_places;     // (backtrace) -> ((frame, line), ...), most recent call first
+  PyObject* release_frames;  // (exception, backtrace): its frames no longer hold their locals
 
   // Other libraries.
   PyObject* dtype_of_torch;  // (torch.dtype) -> dtype, or KeyError

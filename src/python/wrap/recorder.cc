@@ -4,8 +4,17 @@
 // While recording is on, another allocator is current, whose blocks begin with a Record, all of
 // them in one list. To the tie these are objects of another allocator, so Python adopts them when
 // it fetches them; that call is caught too, because it is made by the Python line that fetched the
-// object first. Lock: `recorder.lock`, under which no Python code runs and nothing is freed but the
-// Record's own block, so a recorded block stays while the lock is held.
+// object first.
+//
+// Shared state, all in `recorder`:
+//   the Records, `lines` and their likes   recorder.lock. No Python code runs under it, and nothing
+//                                          is freed but the Record's own block, so a recorded block
+//                                          stays while the lock is held.
+//   is_on, package, the usual_* and table  written by StartRecording and StopRecording, which the
+//                                          package calls under a lock of its own. Any thread reads
+//                                          package and usual_table without a lock: only through the
+//                                          allocator and the table of the recorder, which are made
+//                                          current afterwards. A second start writes the same.
 #include "python/wrap/recorder.h"
 
 #include <cstdlib>
@@ -30,7 +39,8 @@ bool IsOurs(PyCodeObject* code) {
          std::memcmp(name, package.data(), package.size()) == 0;
 }
 
-// Frames may be made here. Before 3.12 that can start a collection, in the midst of C++ code.
+// Reading the current line may make frame objects. Before 3.12 that can start a collection, in the
+// middle of C++ code.
 class NoCollection {
  public:
   NoCollection() : was_on_(PY_VERSION_HEX < 0x030C0000 && PyGC_Disable() != 0) {}
@@ -75,7 +85,7 @@ uint32_t CurrentLine() {
 }
 
 void ForgetRecorded(void* body) {
-  Record* record = RecordOf(body);
+  Record* record = RecordBefore(body);
   {
     std::lock_guard<std::mutex> locked(recorder.lock);
     record->previous->next = record->next;
@@ -97,8 +107,8 @@ void* AllocateRecorded(size_t size, size_t alignment, int32_t /*type_index*/, vo
   uint32_t line = CurrentLine();
   Record* head = &recorder.all;
   std::lock_guard<std::mutex> locked(recorder.lock);
-  auto* record = new (block)
-      Record{head, head->next, ++recorder.last_serial, 0, line, size, {&ForgetRecorded}};
+  auto* record =
+      new (block) Record{head, head->next, ++recorder.last_serial, line, {}, {&ForgetRecorded}};
   head->next->previous = record;
   head->next = record;
   return record + 1;
@@ -109,8 +119,9 @@ TVMFFICustomAllocator recording_allocator{AllocateRecorded, nullptr};
 tie::TieSlot* AdoptRecorded(TVMFFIObject* h, const tie::TieFrontend* frontend) {
   bool has_header =
       tie::LoadPadding<tie::NoHooks>(h) == static_cast<uint32_t>(kTVMFFIObjectAllocHeaderMark);
-  Record* record =
-      has_header && RecordOf(h)->header.delete_space == &ForgetRecorded ? RecordOf(h) : nullptr;
+  Record* record = has_header && RecordBefore(h)->header.delete_space == &ForgetRecorded
+                       ? RecordBefore(h)
+                       : nullptr;
   bool is_adopted =
       tie::FindAdopted(*recorder.usual_table, h, tie::LoadPadding<tie::NoHooks>(h)) != nullptr;
   if (record != nullptr ? record->line == 0 : !is_adopted) {
@@ -135,11 +146,11 @@ PyObject* StartRecording(PyObject*, PyObject* package) {
   if (folder == nullptr) return nullptr;
   if (recorder.is_on) Py_RETURN_FALSE;
   recorder.package = folder;
-  recorder.usual_table = Runtime::adopted_table;
+  recorder.usual_table = &Runtime::Table();
   recorder.table = *recorder.usual_table;
   recorder.table.adopt = &AdoptRecorded;
   recorder.usual_allocator = TVMFFIGetCustomAllocator();
-  __atomic_store_n(&Runtime::adopted_table, &recorder.table, __ATOMIC_RELEASE);
+  Runtime::adopted_table.store(&recorder.table, std::memory_order_release);
   TVMFFISetCustomAllocator(&recording_allocator);
   recorder.is_on = true;
   Py_RETURN_TRUE;
@@ -148,7 +159,7 @@ PyObject* StartRecording(PyObject*, PyObject* package) {
 PyObject* StopRecording(PyObject*, PyObject*) {
   if (!recorder.is_on) Py_RETURN_FALSE;
   TVMFFISetCustomAllocator(recorder.usual_allocator);
-  __atomic_store_n(&Runtime::adopted_table, recorder.usual_table, __ATOMIC_RELEASE);
+  Runtime::adopted_table.store(recorder.usual_table, std::memory_order_release);
   recorder.is_on = false;
   std::vector<std::pair<Ref, int>> lines{{Ref(), 0}};
   {

@@ -19,16 +19,15 @@ struct Record {
   Record* previous;
   Record* next;
   uint64_t serial;
-  int32_t unused;
   uint32_t line;  // index in Recorder::lines; 0: not known
-  uint64_t size;
+  uint32_t unused[3];
   TVMFFIObjectAllocHeader header;
 };
 static_assert(sizeof(Record) == 48 &&
                   offsetof(Record, header) + sizeof(TVMFFIObjectAllocHeader) == sizeof(Record),
               "the alloc header ends where the object begins, which stays aligned");
 
-inline Record* RecordOf(void* body) { return static_cast<Record*>(body) - 1; }
+inline Record* RecordBefore(void* body) { return static_cast<Record*>(body) - 1; }
 inline TVMFFIObject* BodyOf(Record* record) { return reinterpret_cast<TVMFFIObject*>(record + 1); }
 
 struct FirstFetch {
@@ -38,13 +37,13 @@ struct FirstFetch {
 
 struct Recorder {
   std::mutex lock;
-  Record all{&all, &all, 0, 0, 0, 0, {nullptr}};  // the head of a ring
+  Record all{&all, &all, 0, 0, {}, {nullptr}};  // the head of a ring
   uint64_t last_serial = 0;
   bool is_on = false;
   // Objects of other allocators, by when they were fetched first. Entries stay when objects die:
   // the table of adopted objects says who is alive.
   std::unordered_map<TVMFFIObject*, FirstFetch> fetched;
-  // With the GIL, or `lock` without it. Element 0 stands for "not known".
+  // Element 0 stands for "not known".
   std::vector<std::pair<Ref, int>> lines{{Ref(), 0}};  // code object, line number
   std::map<std::pair<PyObject*, int>, uint32_t> index_of_line;
   std::string package;  // frames of files in this folder are passed over

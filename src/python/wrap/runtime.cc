@@ -9,7 +9,7 @@
 namespace tether_py {
 
 Counters counters;
-const tie::AdoptedTable* Runtime::adopted_table = nullptr;
+std::atomic<const tie::AdoptedTable*> Runtime::adopted_table{nullptr};
 
 namespace {
 

@@ -15,20 +15,20 @@
 
 namespace tether_py {
 
-// How many wrappers there are, for tying.stats().
+// How many wrappers are dormant: for tying.stats(), and to tell when a collection is due.
 struct Counters {
   SharedCount dormant;
 };
 extern Counters counters;
 
-// CPython as the engine sees it.
+// What Engine, the tie for Python, is made with. tie.h says what each member does.
 struct Runtime : public tie::NoHooks {
   using Wrapper = tether_py::Wrapper;
   static constexpr bool kFreeThreaded = tether_py::kFreeThreaded;
   static constexpr tie::Mutation kMutation = tie::Mutation::kNone;
   static constexpr int kMaxAttempts = 1000;
 
-  static const tie::AdoptedTable& Table() { return *adopted_table; }
+  static const tie::AdoptedTable& Table() { return *adopted_table.load(std::memory_order_acquire); }
   static tie::Handle& HandleOf(Wrapper* w) { return w->handle; }
   static void IncRef(Wrapper* w) { Py_INCREF(AsObject(w)); }
   static void DecRef(Wrapper* w) {
@@ -37,7 +37,7 @@ struct Runtime : public tie::NoHooks {
   }
   static bool TryIncRef(Wrapper* w) {
     if (!tether_py::TryIncRef(AsObject(w))) return false;
-    if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
+    if (TVM_FFI_PREDICT_FALSE(guarding.IsSet())) Guard(w);
     return true;
   }
   static void EnableTryIncRef(Wrapper* w) { tether_py::EnableTryIncRef(AsObject(w)); }
@@ -61,13 +61,15 @@ struct Runtime : public tie::NoHooks {
   static void* AllocateSpace(size_t n) { return tie::BlockCache::Allocate(n); }
   static void FreeSpace(void* p) { tie::BlockCache::Release(p); }
 
-  static const tie::AdoptedTable* adopted_table;
+  // Another one while objects are recorded (recorder.cc); any thread reads it.
+  static std::atomic<const tie::AdoptedTable*> adopted_table;
   // A collection runs, and the collector does not know what C++ holds (guard_list.cc).
-  static inline std::atomic<bool> guarding{false};
+  static inline SharedFlag guarding;
   // A collection runs.
   static inline std::atomic<bool> collecting{false};
-  // One is due when more wrappers than this are dormant: see CollectNow.
+  // A collection is due when more wrappers than this are dormant: see CollectNow.
   static inline int64_t dormant_limit = INT64_MAX;
+  // New dormant wrappers are hidden without waiting for a collection: see YoungRings.
   static inline bool hides_at_once = false;
 };
 
@@ -79,16 +81,16 @@ using Engine = tie::Tie<Runtime>;
 // plain values in their fields, and of no other.
 void DeallocLeaf(PyObject* self);
 inline bool IsOfLeafClass(Wrapper* w) { return Py_TYPE(AsObject(w))->tp_dealloc == DeallocLeaf; }
-// For an active wrapper of such a class: it is a leaf, which the collector need not know, unless
-// its object is of another type, or another class has taken the place of its own. A class that
-// nobody keeps may be part of a ring with its instances.
+// For an active wrapper of such a class. It is a leaf, and the collector need not know it, unless
+// its object is of another type or its class is no longer the one that is registered for the type:
+// a class that nobody keeps may be part of a ring with its instances.
 void TrackLeaf(Wrapper* w);
 
-// A dormant wrapper without weak references that only full collections look at, and the end of
-// that; the latter may be called for any wrapper. Not for free-threaded builds.
-bool IsHidable(Wrapper* w);
+// Hidden wrappers: dormant ones without weak references that only full collections look at
+// (hidden.cc). Unhide may be called for any wrapper. Not for free-threaded builds.
+bool IsHidable(Wrapper* w);  // in drop.cc
 void Hide(Wrapper* w);
-void HideAtOnce(Wrapper* w);  // not by a collection
+void HideAtOnce(Wrapper* w);  // not by a collection; in collection.cc
 void UnhideSlow(Wrapper* w);
 inline bool IsHidden(Wrapper* w) { return (reinterpret_cast<uintptr_t>(w->weakrefs) & 1) != 0; }
 inline void Unhide(Wrapper* w) {
@@ -105,7 +107,7 @@ inline void Runtime::OnActive(Wrapper* w) {
   } else if (!IsTracked(AsObject(w))) {
     PyObject_GC_Track(AsObject(w));
   }
-  if (TVM_FFI_PREDICT_FALSE(guarding.load(std::memory_order_relaxed))) Guard(w);
+  if (TVM_FFI_PREDICT_FALSE(guarding.IsSet())) Guard(w);
 }
 
 }  // namespace tether_py

@@ -8,6 +8,7 @@
 #include "python/wrap/class_counts.h"
 #include "python/wrap/collector.h"
 #include "python/wrap/edges.h"
+#include "python/wrap/hidden.h"
 #include "python/wrap/object_lock.h"
 #include "python/wrap/release_queue.h"
 #include "python/wrap/wrapper.h"
@@ -67,7 +68,7 @@ PyObject* TieStats(PyObject*, PyObject*) {
   size_t waiting = Engine::list().waiting() + static_cast<size_t>(CountPendingReleases());
   return Py_BuildValue("{s:L,s:L,s:n,s:n,s:O}", "live", static_cast<long long>(wrappers) - dormant,
                        "dormant", dormant, "adopted",
-                       static_cast<Py_ssize_t>(Runtime::adopted_table->size()), "waiting",
+                       static_cast<Py_ssize_t>(Runtime::Table().size()), "waiting",
                        static_cast<Py_ssize_t>(waiting), "by_type", by_type.get());
 }
 
@@ -82,6 +83,7 @@ PyObject* DropLastRefWithoutThreadState(PyObject*, PyObject*) {
 }
 
 PyObject* AtExit(PyObject*, PyObject*) {
+  StopHiding();
   Engine::list().Close();
   CloseReleaseQueue();
   Py_RETURN_NONE;
@@ -108,14 +110,14 @@ int InitTying(PyObject* module) {
                     "the libtvm_ffi.so in this process is not the one that tether-ffi installs");
     return -1;
   }
-  Runtime::adopted_table = static_cast<const tie::AdoptedTable*>((*get_table)().cast<void*>());
-  if (Runtime::adopted_table->version != tie::AdoptedTable::kVersion) {
+  Runtime::adopted_table.store(static_cast<const tie::AdoptedTable*>((*get_table)().cast<void*>()));
+  if (Runtime::Table().version != tie::AdoptedTable::kVersion) {
     PyErr_SetString(
         PyExc_ImportError,
         "tvm_ffi.core and libtvm_ffi come from different releases; reinstall the package");
     return -1;
   }
-  if (!Runtime::adopted_table->on_only_storage_left(&Engine::OnlyStorageIsLeft)) {
+  if (!Runtime::Table().on_only_storage_left(&Engine::OnlyStorageIsLeft)) {
     PyErr_SetString(PyExc_ImportError, "too many frontends of libtvm_ffi in one process");
     return -1;
   }

@@ -19,7 +19,7 @@ namespace {
 bool IsHeader(TVMFFIObject* h) {
   uint32_t padding = tie::LoadPadding<tie::NoHooks>(h);
   return padding == static_cast<uint32_t>(kTVMFFIObjectAllocHeaderMark) ||
-         tie::FindAdopted(*Runtime::adopted_table, h, padding) != nullptr;
+         tie::FindAdopted(Runtime::Table(), h, padding) != nullptr;
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ void World::AddCallsInProgress() {
 
 // Adopted objects may die on other threads at any time. One with a wrapper is asked through it.
 void World::AddAdopted() {
-  const tie::AdoptedTable& table = *Runtime::adopted_table;
+  const tie::AdoptedTable& table = Runtime::Table();
   for (uint32_t chunk = 0; chunk < table.num_chunks; ++chunk) {
     tie::AdoptedSlot* slots = table.chunks[chunk].load(std::memory_order_acquire);
     if (slots == nullptr) continue;

@@ -35,7 +35,7 @@ class World {
   World& operator=(const World&) = delete;
   ~World() { LetGo(); }
 
-  // The node of a wrapper; SIZE_MAX if it has no object. Does not wake it up.
+  // The node of a wrapper; SIZE_MAX if it has no object. A dormant wrapper stays dormant.
   size_t AddWrapper(Wrapper* w);
   void AddAllKnown();
   // Follows edges from every node, also from those that it adds.

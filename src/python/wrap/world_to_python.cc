@@ -51,7 +51,7 @@ PyObject* World::NodeToPython(size_t i) const {
   const char* state = w == nullptr ? "" : (word & tie::kInactive) != 0 ? "dormant" : "active";
   PyObject* cls = w != nullptr ? reinterpret_cast<PyObject*>(Py_TYPE(w)) : Py_None;
   bool is_adopted =
-      tie::FindAdopted(*Runtime::adopted_table, h, tie::LoadPadding<tie::NoHooks>(h)) != nullptr;
+      tie::FindAdopted(Runtime::Table(), h, tie::LoadPadding<tie::NoHooks>(h)) != nullptr;
   FirstFetch first = FirstFetchOf(h, is_adopted);
   auto call = in_calls_.find(h);
   InCalls in_call = call != in_calls_.end() ? call->second : InCalls{};

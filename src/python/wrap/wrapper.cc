@@ -47,6 +47,8 @@ void KeepWhatCallsUse(Wrapper* w, TVMFFIObject* h) {
   if (!IsFunctionClass(Py_TYPE(AsObject(w)))) return;
   auto* function = reinterpret_cast<FunctionWrapper*>(w);
   if (function->parked == nullptr) function->parked = new std::vector<TVMFFIObject*>();
+  // One that comes and goes is kept already.
+  if (!function->parked->empty() && function->parked->back() == h) return;
   function->parked->push_back(h);
   Engine::AddStrong(h);
 }
@@ -65,12 +67,14 @@ bool MoveHandle(Wrapper* from, Wrapper* to) {
   // A source without object leaves the target empty too.
   TVMFFIObject* h = Engine::Use(from);
   if (h == nullptr) return true;
-  KeepWhatCallsUse(from, h);
-  if (!Engine::Rebind(from, to)) {
+  // Asked first: what calls keep would pile up with every move that fails.
+  if (to->handle.load(std::memory_order_relaxed) != tie::kEmpty) {
     PyErr_Format(PyExc_ValueError, "%s object already has a C++ object",
                  Py_TYPE(AsObject(to))->tp_name);
     return false;
   }
+  KeepWhatCallsUse(from, h);
+  Engine::Rebind(from, to);
   if (IsOfLeafClass(to)) TrackLeaf(to);
   return true;
 }

@@ -9,6 +9,8 @@
 //   tp_traverse   the collector sees W and H as one node (collector.cc)
 //   tp_clear      break a cycle: let go of H
 //   tp_dealloc    the memory
+// A class that adds nothing to a wrapper gets a tp_dealloc of ours (InstallDealloc in drop.cc),
+// which calls Drop itself and skips tp_finalize, unless the class has a finaliser of its own.
 // What a wrapper is: wrapper_object.h. How the tie uses CPython: runtime.h.
 #ifndef TETHER_PYTHON_WRAP_WRAPPER_H_
 #define TETHER_PYTHON_WRAP_WRAPPER_H_
@@ -113,8 +115,8 @@ TVMFFIObject* TakeHandle(Wrapper* w);
 // there is none, nothing happens. False with an error set; throws as TakeHandle does.
 bool MoveHandle(Wrapper* from, Wrapper* to);
 
-// The handle for display: 0 when there is none.
-inline uintptr_t PeekHandle(Wrapper* w) {
+// The address of W's object, 0 if there is none. Wakes a dormant wrapper.
+inline uintptr_t ObjectAddressOf(Wrapper* w) {
   TVMFFIObject* h = Engine::Use(w);
   return reinterpret_cast<uintptr_t>(h);
 }
@@ -126,25 +128,36 @@ inline uintptr_t PeekHandle(Wrapper* w) {
 //     subtracting_visitor, learning, sentinel,
 //     uses_rule_b, gc_module, layouts (edges.cc)
 //   hooks                              written by _set_hooks, which the package calls at import
-//   counters.dormant, class_counts     one cell per thread; plain with the GIL
+//   Runtime::adopted_table             written at import, and when recording starts or stops (recorder.cc)
+//   counters.dormant                   the GIL; in a free-threaded build 64 atomics, each for one
+//                                      thread or a few
+//   class_counts                       the GIL; in a free-threaded build 8 rows of atomics, each for
+//                                      several threads, and a ShortLock for what does not fit there
 //   class_table, first_classes         read without a lock: a table that grew stays for its readers;
 //                                      written with class_table_lock
-//   Runtime::collecting, guarding      written by the collecting thread; without the GIL the others
-//                                      are stopped, or read them as atomics
-//   dormant_limit, hides_at_once,      the GIL; not used without it
-//     patience, young_rings, wants_full,
+//   tp_dealloc of a class              written by InstallDealloc with class_table_lock, read without
+//                                      a lock: the old and the new function can free any instance
+//   Runtime::collecting, guarding      written by the collecting thread; in a free-threaded build the
+//                                      others are stopped, or read them as atomics
+//   dormant_limit, hides_at_once,      the GIL; not used in a free-threaded build
+//     young_rings, wants_full,
 //     WrapperMemory
+//   patience                           the GIL; in a free-threaded build the collecting thread counts
+//                                      wrappers in it, and nobody reads it
 //   pending_releases                   a lock-free list: any thread pushes, an attached one empties it
 //   num_pending_releases,              atomics
 //     interpreter_ended, NotesOf::count_
 //   note_table, guards,                a ShortLock each; no Python code runs while it is held
 //     known_fields (edges.cc)
-//   collection, hidden, shown          the GIL; without it, the collecting thread alone. A walk outside
-//                                      of a collection uses nothing of it but `pending`, which it
-//                                      claims by an atomic flag
-//   the list of calls (CallArguments)  the GIL; not used without it
-//   CallArguments::num_detached_       one cell per thread
+//   collection, hidden, shown          the GIL; in a free-threaded build the collecting thread alone.
+//                                      A walk outside of a collection uses nothing of it but
+//                                      `pending`, which it claims by an atomic flag
+//   the list of calls (CallArguments)  the GIL; not used in a free-threaded build
+//   CallArguments::num_detached_       as counters.dormant; used in a free-threaded build only
+//   name (object_class.cc)             an atomic, set on first use (FindOnce)
 //   edges_of_type                      atomics; every thread finds the same answer
+//   records, recent_classes            see class_records.cc
+//   recorder                           see recorder.cc
 //
 // clang-format on
 //
@@ -153,12 +166,13 @@ inline uintptr_t PeekHandle(Wrapper* w) {
 // Python code may run nearly anywhere: where an argument is converted, in hooks and callbacks of a
 // callee, where something dies, in a collection that an allocation sets off, and on other threads.
 // It may move the object out of any wrapper or initialise it again. One rule makes that safe:
-//   - An object leaves a living wrapper through TakeHandle alone.
+//   - An object leaves a wrapper that Python can reach through TakeHandle or MoveHandle alone. (The
+//     collector clears garbage only, which no call has as an argument.)
 //   - A call borrows the objects of its arguments, and is on the list of calls from before the
-//     first of them is converted until it is over (CallArguments). TakeHandle gives each call that
-//     borrowed the object a reference of its own.
+//     first of them is converted until it is over (CallArguments). TakeHandle and MoveHandle give
+//     each call that borrowed the object a reference of its own (KeepWhatCallsUse).
 //   - What is used outside of a call while Python code may run is held: Using, HoldHandle.
-// Without the GIL nothing is borrowed: the arguments of a call hold what they refer to.
+// In a free-threaded build nothing is borrowed: the arguments of a call hold what they refer to.
 
 int InitWrapperTypes(PyObject* module);
 int InitTying(PyObject* module);

@@ -7,9 +7,8 @@
 
 namespace tether_py {
 
-// Blocks of one size, with the collector's header in
-// front: the collector counts them as alive meanwhile, as it does CPython's own free lists. With
-// the GIL only.
+// Blocks of one size, with the collector's header in front. The collector counts them as alive
+// meanwhile, as it does CPython's own free lists. In GIL builds only.
 class WrapperMemory {
  public:
   static constexpr bool kEnabled = !kFreeThreaded;

@@ -24,7 +24,7 @@ namespace tie = tvm::ffi::tether;
 //   active    W holds H               H                         list of weak references  unless a leaf
 //   dormant   H holds W               H | kDormant              list of weak references  see below
 //   hidden    H holds W (dormant)     H | kDormant              2 * index + 1            no
-//   gone      nobody, H has died      kGone, or a link of the   list of weak references  yes
+//   gone      nobody, H has died      kGone, or a link of the   as it was when H died    as it was
 //                                     reclaim list
 //
 // clang-format on
@@ -32,7 +32,8 @@ namespace tie = tvm::ffi::tether;
 // wrapper is untracked when neither it nor H can be part of a ring. One that was part of a
 // collection, could be part of a ring and has no weak references is hidden: only full collections
 // look at it. `weakrefs` then tells its place in the list of hidden ones (hidden.cc); Unhide()
-// restores the field before any other code reads it. With the GIL only.
+// restores the field before any other code reads it; for a wrapper that is gone, that is in its
+// dealloc. In GIL builds only.
 struct Wrapper {
   PyObject_HEAD tie::Handle handle;
   PyObject* weakrefs;
@@ -43,7 +44,8 @@ struct FunctionWrapper {
   Wrapper base;
   PyObject* dict;
   vectorcallfunc vectorcall;
-  vectorcallfunc call_with_self;       // the same where args[0] is known to be a plain wrapper
+  vectorcallfunc call_with_self;       // the same for methods, whose args[0] is known to be a plain
+                                       // wrapper; the number of arguments has no flag
   std::vector<TVMFFIObject*>* parked;  // functions that left this wrapper (TakeHandle), or NULL
   PyObject* origin;                    // what is known of the function (call/metadata.h), or NULL
   PyObject* parameters;                // the same of its parameters
@@ -80,7 +82,7 @@ struct Types {
 };
 extern Types types;
 
-// Only functions and their Python subclasses use the vectorcall protocol.
+// Of the wrapper classes, only functions and their Python subclasses use the vectorcall protocol.
 inline bool IsFunctionClass(PyTypeObject* cls) {
   return cls->tp_vectorcall_offset == offsetof(FunctionWrapper, vectorcall);
 }

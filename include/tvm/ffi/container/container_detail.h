@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <string>
 #include <type_traits>
@@ -20,6 +21,18 @@
 
 namespace tvm {
 namespace ffi {
+namespace tether {
+
+// Map<int, str>
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string GenericName(
+    const char* name, std::initializer_list<TypeText> args) {
+  std::string out = std::string(name).append("<");
+  AppendTexts(&out, args, ", ");
+  return out.append(">");
+}
+
+}  // namespace tether
+
 namespace detail {
 
 template <typename T>
@@ -34,12 +47,7 @@ inline constexpr bool all_object_ref_v = (std::is_base_of_v<ObjectRef, T> && ...
 // `name<A, B, ...>` in the spelling used by error messages.
 template <typename... V>
 std::string ContainerTypeStr(const char* name) {
-  std::string text = name;
-  text += '<';
-  const char* separator = "";
-  ((text += separator, text += Type2Str<V>::v(), separator = ", "), ...);
-  text += '>';
-  return text;
+  return tether::GenericName(name, {&Type2Str<V>::v...});
 }
 
 // Walks TIter and yields Converter::convert(*iter) by value. There is no stored element to refer

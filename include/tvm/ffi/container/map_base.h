@@ -175,7 +175,7 @@ struct MapTypeTraitsBase : public ObjectRefTypeTraitsBase<MapRef> {
     return result;
   }
 
-  static std::string GetMismatchTypeInfo(const TVMFFIAny* src) {
+  TVM_FFI_COLD_CODE static std::string GetMismatchTypeInfo(const TVMFFIAny* src) {
     if (!IsMap(src)) return TypeTraitsBase::GetMismatchTypeInfo(src);
     const std::string name = Derived::kTypeName;
     if constexpr (!std::is_same_v<K, Any> || !std::is_same_v<V, Any>) {
@@ -196,7 +196,7 @@ struct MapTypeTraitsBase : public ObjectRefTypeTraitsBase<MapRef> {
   static std::string TypeStr() { return detail::ContainerTypeStr<K, V>(Derived::kTypeName); }
   static std::string TypeSchema() {
     return tether::Schema(Derived::kStaticTypeKey,
-                          {detail::TypeSchema<K>::v(), detail::TypeSchema<V>::v()});
+                          {&detail::TypeSchema<K>::v, &detail::TypeSchema<V>::v});
   }
 
  private:

@@ -373,8 +373,10 @@ struct MapOps {
     return seen.AreStill(map, FirstCandidate(map, hash), NextCandidate) ? EndIndex(map) : kAskHooks;
   }
 
-  // The hashes of all keys in their order. False if the map changed.
-  static bool TryHashAsking(const MapBaseObj* map, std::vector<uint64_t>* hashes) {
+  // The hashes of all keys in their order. False if the map changed. Cold for a short compile; the
+  // other functions that ask are not, because g++ then keeps less in registers around their calls.
+  TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE static bool TryHashAsking(const MapBaseObj* map,
+                                                                std::vector<uint64_t>* hashes) {
     const bool small = IsSmall(map);
     const auto next = [](const MapBaseObj* m, uint64_t i) { return NextIndex(m, i); };
     KeysSeen seen;

@@ -11,6 +11,7 @@
 #define TVM_FFI_CONTAINER_SEQ_BASE_H_
 
 #include <tvm/ffi/any.h>
+#include <tvm/ffi/container/container_detail.h>
 #include <tvm/ffi/object.h>
 
 #include <algorithm>
@@ -326,7 +327,7 @@ struct SeqTypeTraitsBase : public ObjectRefTypeTraitsBase<SeqRef> {
     return result;
   }
 
-  static std::string GetMismatchTypeInfo(const TVMFFIAny* src) {
+  TVM_FFI_COLD_CODE static std::string GetMismatchTypeInfo(const TVMFFIAny* src) {
     if (!IsSequence(src)) return TypeTraitsBase::GetMismatchTypeInfo(src);
     if constexpr (!std::is_same_v<T, Any>) {
       const SeqBaseObj* seq = GetSeq(src);
@@ -342,11 +343,9 @@ struct SeqTypeTraitsBase : public ObjectRefTypeTraitsBase<SeqRef> {
     TVM_FFI_UNREACHABLE();
   }
 
-  static std::string TypeStr() {
-    return std::string(Derived::kTypeName) + "<" + detail::Type2Str<T>::v() + ">";
-  }
+  static std::string TypeStr() { return detail::ContainerTypeStr<T>(Derived::kTypeName); }
   static std::string TypeSchema() {
-    return tether::Schema(Derived::kStaticTypeKey, {detail::TypeSchema<T>::v()});
+    return tether::Schema(Derived::kStaticTypeKey, {&detail::TypeSchema<T>::v});
   }
 
  private:

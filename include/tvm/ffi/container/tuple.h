@@ -205,7 +205,7 @@ struct TypeTraits<Tuple<Types...>> : public ObjectRefTypeTraitsBase<Tuple<Types.
 
   static std::string TypeStr() { return detail::ContainerTypeStr<Types...>("Tuple"); }
   static std::string TypeSchema() {
-    return tether::Schema("Tuple", {detail::TypeSchema<Types>::v()...});
+    return tether::Schema("Tuple", {&detail::TypeSchema<Types>::v...});
   }
 
  private:

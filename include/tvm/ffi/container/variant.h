@@ -117,7 +117,7 @@ struct TypeTraits<Variant<V...>> : public TypeTraitsBase {
   }
   static std::string TypeStr() { return detail::ContainerTypeStr<V...>("Variant"); }
   static std::string TypeSchema() {
-    return tether::Schema("Variant", {detail::TypeSchema<V>::v()...});
+    return tether::Schema("Variant", {&detail::TypeSchema<V>::v...});
   }
 
  private:

@@ -66,15 +66,8 @@ TVM_FFI_INLINE const ArrayObj* FindArrayOfSize(const TVMFFIAny* src, size_t size
   return array->size() == size ? array : nullptr;
 }
 
-// "A, B": schemas of these types separate with a space, unlike all others.
-inline std::string JoinWithSpace(std::initializer_list<std::string> parts) {
-  std::string text;
-  for (const std::string& part : parts) {
-    if (!text.empty()) text += ", ";
-    text += part;
-  }
-  return text;
-}
+// Between the arguments of these types, whose schemas have a space there, unlike all others.
+inline constexpr const char* kCommaSpace = ", ";
 
 // What the traits of types that travel as a new object have in common. Self provides
 // MakeObject(T) -> ObjectPtr<Object>, TryCastFromAnyView and CheckAnyStrict.
@@ -160,7 +153,7 @@ struct TypeTraits<std::vector<T>, std::enable_if_t<tether::convertible_or_any_v<
   }
   static std::string TypeStr() { return detail::ContainerTypeStr<T>("std::vector"); }
   static std::string TypeSchema() {
-    return tether::Schema("std::vector", {detail::TypeSchema<T>::v()});
+    return tether::Schema("std::vector", {&detail::TypeSchema<T>::v});
   }
 
  private:
@@ -197,7 +190,8 @@ struct TypeTraits<std::array<T, N>, std::enable_if_t<tether::convertible_or_any_
     return "std::array<" + detail::Type2Str<T>::v() + ", " + std::to_string(N) + ">";
   }
   static std::string TypeSchema() {
-    return tether::Schema("std::array", {detail::TypeSchema<T>::v(), std::to_string(N)});
+    return tether::Schema("std::array",
+                          {&detail::TypeSchema<T>::v, [] { return std::to_string(N); }});
   }
 
  private:
@@ -232,7 +226,7 @@ struct TypeTraits<std::tuple<T...>,
   }
   static std::string TypeStr() { return detail::ContainerTypeStr<T...>("std::tuple"); }
   static std::string TypeSchema() {
-    return tether::Schema("std::tuple", {tether::JoinWithSpace({detail::TypeSchema<T>::v()...})});
+    return tether::Schema("std::tuple", {&detail::TypeSchema<T>::v...}, tether::kCommaSpace);
   }
 
  private:
@@ -308,7 +302,7 @@ struct StlMapTraits : public StlObjectTraits<Self, StdMap, TypeIndex::kTVMFFIMap
   }
   static std::string TypeStr() { return detail::ContainerTypeStr<K, V>(Self::kTypeName); }
   static std::string TypeSchema() {
-    return Schema(Self::kTypeName, {detail::TypeSchema<K>::v(), detail::TypeSchema<V>::v()});
+    return Schema(Self::kTypeName, {&detail::TypeSchema<K>::v, &detail::TypeSchema<V>::v});
   }
 
  private:
@@ -372,7 +366,7 @@ struct TypeTraits<std::optional<T>, std::enable_if_t<tether::convertible_or_any_
   }
   static std::string TypeStr() { return detail::ContainerTypeStr<T>("std::optional"); }
   static std::string TypeSchema() {
-    return tether::Schema("std::optional", {detail::TypeSchema<T>::v()});
+    return tether::Schema("std::optional", {&detail::TypeSchema<T>::v});
   }
 
  private:
@@ -414,7 +408,7 @@ struct TypeTraits<std::variant<T...>, std::enable_if_t<(tether::convertible_or_a
   }
   static std::string TypeStr() { return detail::ContainerTypeStr<T...>("std::variant"); }
   static std::string TypeSchema() {
-    return tether::Schema("std::variant", {tether::JoinWithSpace({detail::TypeSchema<T>::v()...})});
+    return tether::Schema("std::variant", {&detail::TypeSchema<T>::v...}, tether::kCommaSpace);
   }
 
  private:
@@ -453,12 +447,13 @@ struct TypeTraits<std::function<R(Args...)>>
     return Self(Typed(TypeTraits<Function>::CopyFromAnyViewAfterCheck(src)));
   }
   static std::string TypeStr() {
-    return "std::function<" + detail::Type2Str<R>::v() + "(" +
-           tether::JoinWithSpace({detail::Type2Str<Args>::v()...}) + ")>";
+    std::string text = "std::function<" + detail::Type2Str<R>::v() + "(";
+    tether::AppendTexts(&text, {&detail::Type2Str<Args>::v...}, ", ");
+    return text.append(")>");
   }
   static std::string TypeSchema() {
-    return tether::FunctionSchema("std::function", detail::TypeSchema<R>::v(),
-                                  {detail::TypeSchema<Args>::v()...}, ", ");
+    return tether::FunctionSchema("std::function", &detail::TypeSchema<R>::v,
+                                  {&detail::TypeSchema<Args>::v...}, tether::kCommaSpace);
   }
 };
 

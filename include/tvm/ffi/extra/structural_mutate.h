@@ -211,7 +211,7 @@ struct TypeTraits<UnchangedOr<T>> : public TypeTraitsBase {
   }
   static std::string TypeStr() { return "UnchangedOr<" + detail::Type2Str<T>::v() + ">"; }
   static std::string TypeSchema() {
-    return tether::Schema("UnchangedOr", {detail::TypeSchema<T>::v()});
+    return tether::Schema("UnchangedOr", {&detail::TypeSchema<T>::v});
   }
 
  private:

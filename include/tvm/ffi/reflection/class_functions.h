@@ -132,7 +132,8 @@ constexpr CopyObject CopierOf() {
                            << source->GetTypeKey() << "`";
 }
 
-inline Function MakeShallowCopy(int32_t type_index, CopyObject copy, std::string name) {
+TVM_FFI_COLD_CODE inline Function MakeShallowCopy(int32_t type_index, CopyObject copy,
+                                                  std::string name) {
   auto call = [type_index, copy](const Object* source) {
     if (!detail::RuntimeTypeIndexMatch(source->type_index(), type_index)) {
       ThrowBadCopySource(type_index, source);
@@ -142,7 +143,7 @@ inline Function MakeShallowCopy(int32_t type_index, CopyObject copy, std::string
   return Function::FromTyped(call, std::move(name));
 }
 
-inline Function MakeNew(TVMFFIObjectCreator creator, std::string name) {
+TVM_FFI_COLD_CODE inline Function MakeNew(TVMFFIObjectCreator creator, std::string name) {
   auto call = [creator]() {
     TVMFFIObjectHandle handle = nullptr;
     TVM_FFI_CHECK_SAFE_CALL(creator(&handle));
@@ -195,8 +196,11 @@ void RegisterAttrOrFunction(int32_t type_index, const char* type_key, const char
 }
 
 // Attributes every registered class gets: copy, creation, generated constructor.
-inline void RegisterStandardAttrs(int32_t type_index, const char* type_key, CopyObject copy,
-                                  TVMFFIObjectCreator creator, bool generate_init) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RegisterStandardAttrs(int32_t type_index,
+                                                                      const char* type_key,
+                                                                      CopyObject copy,
+                                                                      TVMFFIObjectCreator creator,
+                                                                      bool generate_init) {
   namespace attr = reflection::type_attr;
   if (copy != nullptr) {
     RegisterAttr(type_index, attr::kShallowCopy,

@@ -215,7 +215,7 @@ struct NativeFunctionTraits : public TypeTraitsBase {
   }
   static std::string TypeSchema() {
     return Schema("Variant",
-                  {TypeTraits<void*>::TypeSchema(), detail::FunctionInfo<FType>::TypeSchema()});
+                  {&TypeTraits<void*>::TypeSchema, &detail::FunctionInfo<FType>::TypeSchema});
   }
 };
 

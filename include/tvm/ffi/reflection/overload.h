@@ -276,7 +276,7 @@ class OverloadObjectDef : private ObjectDef<Class> {
     }
     dispatcher.overloads->Add(std::move(func));
     tether::RegisterMethod(this->type_index_, name, flags, dispatcher.function,
-                           ffi::detail::FunctionInfo<F>::TypeSchema(), extra...);
+                           &ffi::detail::FunctionInfo<F>::TypeSchema, extra...);
     return dispatcher.function;
   }
 

@@ -2,8 +2,11 @@
 // Records of fields, methods and type attributes: built here, stored by the type table.
 //
 //   tether::RegisterField<int64_t>(type_index, "x", offset, flags, "Doc.");
-//   tether::RegisterMethod(type_index, "norm", 0, function, schema, "Doc.");
+//   tether::RegisterMethod(type_index, "norm", 0, function, &write_schema, "Doc.");
 //   tether::RegisterAttr(type_index, "__ffi_repr__", function);
+//
+// This runs once, when a library is loaded, and every client compiles it: cold, so that the
+// compiler does not work on its speed.
 #ifndef TVM_FFI_REFLECTION_RECORDS_H_
 #define TVM_FFI_REFLECTION_RECORDS_H_
 
@@ -59,7 +62,8 @@ void ApplyExtra(Info* info, const Extra& extra) {
                                    << key << "`, the type is " << value.GetTypeKey();
 }
 
-inline void AppendJSONString(std::string* out, const String& text) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void AppendJSONString(std::string* out,
+                                                                 const String& text) {
   String quoted = EscapeStringJSON(text);
   out->append(quoted.data(), quoted.size());
 }
@@ -117,9 +121,9 @@ TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void AppendParameters(
   *out += ']';
 }
 
-inline std::string MetadataToJSON(const std::string& schema,
-                                  const reflection::_MetadataType& user_entries,
-                                  const std::vector<reflection::arg>& parameters = {}) {
+TVM_FFI_COLD_CODE inline std::string MetadataToJSON(
+    const std::string& schema, const reflection::_MetadataType& user_entries,
+    const std::vector<reflection::arg>& parameters = {}) {
   std::string out = "{\"type_schema\":";
   AppendJSONString(&out, schema);
   AppendParameters(&out, parameters);
@@ -142,8 +146,8 @@ inline std::string MetadataToJSON(const std::string& schema,
   return out;
 }
 
-inline void StartField(reflection::FieldInfoBuilder* info, const FieldType& type, const char* name,
-                       int64_t offset, int64_t flags) {
+TVM_FFI_COLD_CODE inline void StartField(reflection::FieldInfoBuilder* info, const FieldType& type,
+                                         const char* name, int64_t offset, int64_t flags) {
   info->name = reflection::AsByteArray(name);
   info->doc = info->metadata = TVMFFIByteArray{nullptr, 0};
   info->flags = flags | type.plain_flags;
@@ -156,9 +160,9 @@ inline void StartField(reflection::FieldInfoBuilder* info, const FieldType& type
   info->field_static_type_index = type.static_type_index;
 }
 
-inline void FinishField(reflection::FieldInfoBuilder* info, int32_t type_index,
-                        const std::string& schema) {
-  std::string metadata = MetadataToJSON(schema, info->metadata_);
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void FinishField(reflection::FieldInfoBuilder* info,
+                                                            int32_t type_index, TypeText schema) {
+  std::string metadata = MetadataToJSON(schema(), info->metadata_);
   info->metadata = TVMFFIByteArray{metadata.data(), metadata.size()};
   TVM_FFI_CHECK_SAFE_CALL(TVMFFITypeRegisterField(type_index, info));
 }
@@ -172,16 +176,17 @@ int64_t OffsetOf(T Base::*field) {
 }
 
 template <typename T, typename... Extra>
-void RegisterField(int32_t type_index, const char* name, int64_t offset, int64_t flags,
-                   const Extra&... extra) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE void RegisterField(int32_t type_index, const char* name,
+                                                       int64_t offset, int64_t flags,
+                                                       const Extra&... extra) {
   reflection::FieldInfoBuilder info;
   StartField(&info, kFieldType<T>, name, offset, flags);
   (ApplyExtra(&info, extra), ...);
-  FinishField(&info, type_index, detail::TypeSchema<T>::v());
+  FinishField(&info, type_index, &detail::TypeSchema<T>::v);
 }
 
-inline void StartMethod(reflection::MethodInfoBuilder* info, const char* name, int64_t flags,
-                        const Function& function) {
+TVM_FFI_COLD_CODE inline void StartMethod(reflection::MethodInfoBuilder* info, const char* name,
+                                          int64_t flags, const Function& function) {
   info->name = reflection::AsByteArray(name);
   info->doc = info->metadata = TVMFFIByteArray{nullptr, 0};
   info->flags = flags;
@@ -191,9 +196,9 @@ inline void StartMethod(reflection::MethodInfoBuilder* info, const char* name, i
 // type_index of a global function.
 inline constexpr int32_t kNoType = -1;
 
-inline void FinishMethod(reflection::MethodInfoBuilder* info, int32_t type_index,
-                         const std::string& schema) {
-  std::string metadata = MetadataToJSON(schema, info->metadata_, info->parameters_);
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void FinishMethod(reflection::MethodInfoBuilder* info,
+                                                             int32_t type_index, TypeText schema) {
+  std::string metadata = MetadataToJSON(schema(), info->metadata_, info->parameters_);
   info->metadata = TVMFFIByteArray{metadata.data(), metadata.size()};
   TVM_FFI_CHECK_SAFE_CALL(type_index == kNoType ? TVMFFIFunctionSetGlobalFromMethodInfo(info, 0)
                                                 : TVMFFITypeRegisterMethod(type_index, info));
@@ -201,21 +206,24 @@ inline void FinishMethod(reflection::MethodInfoBuilder* info, int32_t type_index
 
 // Registers a method, or with kNoType a global function.
 template <typename... Extra>
-void RegisterMethod(int32_t type_index, const char* name, int64_t flags, const Function& function,
-                    const std::string& schema, const Extra&... extra) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE void RegisterMethod(int32_t type_index, const char* name,
+                                                        int64_t flags, const Function& function,
+                                                        TypeText schema, const Extra&... extra) {
   reflection::MethodInfoBuilder info;
   StartMethod(&info, name, flags, function);
   (ApplyExtra(&info, extra), ...);
   FinishMethod(&info, type_index, schema);
 }
 
-inline void RegisterAttr(int32_t type_index, const char* name, const Any& value) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RegisterAttr(int32_t type_index, const char* name,
+                                                             const Any& value) {
   TVMFFIByteArray name_bytes = reflection::AsByteArray(name);
   TVMFFIAny raw = AnyView(value).CopyToTVMFFIAny();
   TVM_FFI_CHECK_SAFE_CALL(TVMFFITypeRegisterAttr(type_index, &name_bytes, &raw));
 }
 
-inline std::string QualifiedName(const char* type_key, const char* name) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string QualifiedName(const char* type_key,
+                                                                     const char* name) {
   std::string out = type_key;
   out += '.';
   out += name;

@@ -82,17 +82,19 @@ class ReflectionDefBase {
   // Registers a typed callable under `name`, its errors naming `full_name`. `kNumUnnamed`: of the
   // parameters that refl::arg does not name.
   template <size_t kNumUnnamed, typename Func, typename... Extra>
-  static void RegisterTyped(int32_t type_index, const char* name, std::string full_name,
-                            int64_t flags, Func&& func, const Extra&... extra) {
+  TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE static void RegisterTyped(int32_t type_index,
+                                                                const char* name,
+                                                                std::string full_name,
+                                                                int64_t flags, Func&& func,
+                                                                const Extra&... extra) {
     auto callable = WrapFunction(std::forward<Func>(func));
     using Info = ffi::detail::FunctionInfo<decltype(callable)>;
     constexpr size_t kNamed = tether::kNumNamed<Extra...>;
     static_assert(kNamed == 0 || kNamed + kNumUnnamed == Info::num_args,
                   "name either every parameter with refl::arg, or none");
-    std::string schema = Info::TypeSchema();
     tether::RegisterMethod(type_index, name, flags,
-                           Function::FromTyped(std::move(callable), std::move(full_name)), schema,
-                           extra...);
+                           Function::FromTyped(std::move(callable), std::move(full_name)),
+                           &Info::TypeSchema, extra...);
   }
 };
 
@@ -109,7 +111,7 @@ class GlobalDef : public ReflectionDefBase {
   // A function that gets its arguments unconverted: `void(PackedArgs, Any*)`.
   template <typename Func, typename... Extra>
   GlobalDef& def_packed(const char* name, Func func, Extra&&... extra) {
-    static constexpr const char* kSchema = "{\"type\":\"ffi.Function\"}";
+    constexpr tether::TypeText kSchema = [] { return tether::Schema("ffi.Function"); };
     if constexpr (std::is_base_of_v<Function, Func>) {
       tether::RegisterMethod(tether::kNoType, name, 0, func, kSchema, extra...);
     } else {
@@ -199,7 +201,7 @@ class ObjectDef : public ReflectionDefBase {
     Function function =
         Function::FromTyped(construct, tether::QualifiedName(Class::_type_key, type_attr::kInit));
     tether::RegisterMethod(type_index_, type_attr::kInit, kTVMFFIFieldFlagBitMaskIsStaticMethod,
-                           function, ffi::detail::FunctionInfo<decltype(construct)>::TypeSchema(),
+                           function, &ffi::detail::FunctionInfo<decltype(construct)>::TypeSchema,
                            extra...);
     tether::RegisterAttr(type_index_, type_attr::kInit, function);
     return *this;

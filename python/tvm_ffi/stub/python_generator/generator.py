@@ -12,7 +12,7 @@ from ..file_utils import CodeBlock
 from ..utils import FuncInfo, InitConfig, ObjectInfo, Options
 from . import codegen
 from . import consts as C
-from .utils import ImportItem, PythonImports
+from .utils import ImportItem, PythonImports, is_name
 
 __all__ = ["ImportItem", "PythonGenerator", "PythonImports"]
 
@@ -54,6 +54,17 @@ class PythonGenerator:
     def is_builtin(self, type_key: str) -> bool:
         """Return whether the package itself has the class."""
         return type_key in stub_consts.BUILTIN_TYPE_KEYS
+
+    def can_name(self, type_key: str) -> bool:
+        """Return whether the type can have a class."""
+        return is_name(type_key.rpartition(".")[2])
+
+    def can_place(self, prefix: str) -> bool:
+        """Return whether there can be a package for a prefix."""
+        return all(map(is_name, prefix.split(".")))
+
+    def reserve(self, imports: PythonImports, type_keys: list[str]) -> None:
+        """Do nothing: imports have names that no type has."""
 
     def check_view(self, code_blocks: list[CodeBlock]) -> Any:
         """Return all lines: any change counts."""

@@ -27,7 +27,9 @@ from .utils import (
     RustUse,
     builtin_mirror_name,
     is_crate_type_key,
+    is_rust_name,
     render_rust_type,
+    rust_class,
     rust_ident,
     rust_module,
 )
@@ -78,6 +80,12 @@ def _lint(identifiers: Iterable[str], indent: int) -> list[str]:
     return [f"{' ' * indent}#[allow(non_snake_case)]"]
 
 
+def _type_lint(type_key: str) -> list[str]:
+    """Return the attribute that a type needs whose name is not in camel case."""
+    leaf = type_key.rpartition(".")[2].strip("_")
+    return [] if re.fullmatch(r"[A-Z][A-Za-z0-9]*", leaf) else ["#[allow(non_camel_case_types)]"]
+
+
 @dataclass
 class _Member:
     """A field, of the type itself or of an ancestor."""
@@ -124,7 +132,7 @@ class _Names:
 
     def generated(self, type_key: str, suffix: str = "") -> str:
         """Return how to write a type that this run generates."""
-        leaf = type_key.rpartition(".")[2] + suffix
+        leaf = rust_class(type_key, suffix)
         if type_key not in self.declared:
             self.missing.add(type_key)
             return leaf
@@ -248,6 +256,10 @@ class _Object:
     def key(self) -> str:
         return str(self.info.type_key)
 
+    @property
+    def obj(self) -> str:
+        return rust_class(self.key, "Obj")
+
     def own(self) -> list[_Member]:
         return [_Member(self.key, item) for item in self.info.fields]
 
@@ -278,43 +290,45 @@ class _Object:
         else:
             end = "Fields are read through the C ABI getters."
             lines = [f"/// Opaque: {self.verdict.detail}. {end}"]
+        lines += _type_lint(self.key)
         lines += ["#[repr(C)]", "#[derive(tvm_ffi::derive::Object)]"]
         lines.append(f'#[type_key = "{self.key}"]')
         if self.info.is_final:
             lines.append("#[type_final]")
-        lines += [f"pub struct {self.leaf}Obj {{", f"    base: {self.base},"]
+        lines += [f"pub struct {self.obj} {{", f"    base: {self.base},"]
         lines += [f"    pub {ident}: {text}," for ident, text in fields]
         return [*lines, "}"]
 
     def assertion(self) -> list[str]:
-        obj = f"{self.leaf}Obj"
         return [
             "const _: () = {",
-            f"    assert!(::core::mem::size_of::<{obj}>() == {self.verdict.total_size});",
-            f"    assert!(::core::mem::align_of::<{obj}>() == {self.verdict.alignment});",
+            f"    assert!(::core::mem::size_of::<{self.obj}>() == {self.verdict.total_size});",
+            f"    assert!(::core::mem::align_of::<{self.obj}>() == {self.verdict.alignment});",
             "};",
         ]
 
     def wrapper(self, arc: str) -> list[str]:
         return [
+            *_type_lint(self.key),
             "#[repr(C)]",
             "#[derive(tvm_ffi::derive::ObjectRef, Clone)]",
             f"pub struct {self.leaf} {{",
-            f"    base: {arc}<{self.leaf}Obj>,",
+            f"    base: {arc}<{self.obj}>,",
             "}",
         ]
 
     def accessors(self) -> list[str]:
         imports = self.names.imports
-        imports.record("tvm_ffi::ObjectCore")
+        core = imports.record("tvm_ffi::ObjectCore")
+        index = "Self::type_index()" if "::" not in core else f"<Self as {core}>::type_index()"
         getter = imports.record("tvm_ffi::FieldGetter")
         result = imports.record("tvm_ffi::Result")
-        lines = [f"impl {self.leaf}Obj {{"]
+        lines = [f"impl {self.obj} {{"]
         for i, member in enumerate(self.own()):
             if i:
                 lines.append("")
             lines += _lint([member.ident], 4)
-            call = f'{getter}::new(Self::type_index(), "{member.schema.name}")?'
+            call = f'{getter}::new({index}, "{member.schema.name}")?'
             enum = imports.directives.enums.get(member.target)
             text = self.names.getter(member)
             if text is None:
@@ -360,7 +374,7 @@ class _Object:
         ]
         shown = [f"{member.ident}: {text}" for member, text, _ in parameters]
         return [
-            f"impl {self.leaf}Obj {{",
+            f"impl {self.obj} {{",
             *_lint((member.ident for member, _, _ in parameters), 4),
             *_call_lines(4, f"{visible} fn new(", shown, ") -> Self {"),
             *_call_lines(8, f"let base = {self.base}::new(", passed, ");"),
@@ -383,7 +397,7 @@ class _Object:
             "    /// Lossless complete-field allocation.",
             *_lint((member.ident for member, _, _ in parameters), 4),
             *_call_lines(4, f"pub fn {'from_fields' if custom else 'new'}(", shown, ") -> Self {"),
-            *_call_lines(8, f"let obj = {self.leaf}Obj::new(", passed, ");"),
+            *_call_lines(8, f"let obj = {self.obj}::new(", passed, ");"),
             f"        Self {{ base: {arc}::new(obj) }}",
             "    }",
             "}",
@@ -400,7 +414,7 @@ class _Object:
         idents = [member.ident for member in self.own_by_offset()]
         items += [f"{ident}: Clone::clone(&self.{ident})" for ident in idents]
         return [
-            f"impl {trait} for {self.leaf}Obj {{",
+            f"impl {trait} for {self.obj} {{",
             "    fn shallow_copy(&self) -> Self {",
             *_call_lines(8, "Self { ", items, " }"),
             "    }",
@@ -503,8 +517,10 @@ def generate_rust_object(
 ) -> None:
     """Write the items of a type. `declared` has the module of every type of the run."""
     key = str(obj_info.type_key)
-    leaf = key.rpartition(".")[2]
-    imports.reserved |= {leaf, f"{leaf}Obj"}
+    leaf = rust_class(key)
+    if not is_rust_name(key.rpartition(".")[2]):
+        raise ValueError(f"`{key}` (line {code.lineno_start}): its name cannot be written in Rust")
+    imports.reserve([key])
     names = _Names(ty_map, imports, declared, declared.get(key))
     deref = imports.record("std::ops::Deref")
     arc = imports.record("tvm_ffi::ObjectArc")
@@ -516,9 +532,9 @@ def generate_rust_object(
     sections = [*item.enums(), item.struct()]
     if verdict.is_complete:
         sections.append(item.assertion())
-    sections += [item.wrapper(arc), _deref_lines(deref, leaf, f"{leaf}Obj")]
+    sections += [item.wrapper(arc), _deref_lines(deref, leaf, item.obj)]
     if base_is_ours:
-        sections.append(_deref_lines(deref, f"{leaf}Obj", base))
+        sections.append(_deref_lines(deref, item.obj, base))
     if verdict.is_complete:
         sections += [item.allocator(), item.wrapper_allocator(arc), item.shallow_copy()]
     elif obj_info.fields:
@@ -534,6 +550,9 @@ def generate_rust_object(
     lines: list[str] = []
     for section in filter(None, sections):
         lines += [*([""] if lines else []), *section]
+    for name in imports.reserved & C.RUST_PRELUDE.keys():
+        pattern, path = C.RUST_PRELUDE[name]
+        lines = [re.sub(pattern, path, line) for line in lines]
     _fill(code, lines)
 
 

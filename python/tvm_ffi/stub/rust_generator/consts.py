@@ -81,6 +81,13 @@ RUST_KEYWORDS = frozenset(
         *("virtual", "yield"),
     }
 )
+# What the text of blocks takes from the prelude, with paths for a file that defines such a name.
+RUST_PRELUDE = {
+    "Option": (r"(?<![\w:])Option<", "::core::option::Option<"),
+    "Into": (r"(?<![\w:])Into<", "::core::convert::Into<"),
+    "TryFrom": (r"(?<![\w:])TryFrom<", "::core::convert::TryFrom<"),
+    "Clone": (r"(?<![\w:])Clone::", "::core::clone::Clone::"),
+}
 RUST_NOT_RAW_IDENTIFIERS = frozenset({"self", "Self", "super", "crate"})
 RUST_RESERVED_MEMBERS = frozenset({"base"})
 RUST_MAX_WIDTH = 100

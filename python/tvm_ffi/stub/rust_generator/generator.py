@@ -17,7 +17,15 @@ from .codegen import (
     generate_rust_import_section,
     generate_rust_object,
 )
-from .utils import RustImports, RustUse, check_tokens, is_crate_type_key, rust_module_path
+from .utils import (
+    RustImports,
+    RustUse,
+    check_tokens,
+    is_crate_type_key,
+    is_rust_module,
+    is_rust_name,
+    rust_module_path,
+)
 
 __all__ = [
     "RustGenerator",
@@ -86,6 +94,18 @@ class RustGenerator:
     def is_builtin(self, type_key: str) -> bool:
         """Return whether the crate has the type."""
         return is_crate_type_key(type_key)
+
+    def can_name(self, type_key: str) -> bool:
+        """Return whether the type can have a name in Rust."""
+        return is_rust_name(type_key.rpartition(".")[2])
+
+    def can_place(self, prefix: str) -> bool:
+        """Return whether there can be a module for a prefix."""
+        return all(map(is_rust_module, prefix.split(".")))
+
+    def reserve(self, imports: RustImports, type_keys: list[str]) -> None:
+        """Keep the names that the file defines free of imports."""
+        imports.reserve(type_keys)
 
     def check_view(self, code_blocks: list[CodeBlock]) -> Any:
         """Return what the generated blocks define."""

@@ -20,7 +20,10 @@ __all__ = [
     "builtin_mirror_name",
     "check_tokens",
     "is_crate_type_key",
+    "is_rust_module",
+    "is_rust_name",
     "render_rust_type",
+    "rust_class",
     "rust_ident",
     "rust_module_path",
 ]
@@ -60,6 +63,18 @@ class RustImports:
     directives: Directives = field(default_factory=Directives)
     builtin_mirrors: dict[str, str] = field(default_factory=dict)
     reserved: set[str] = field(default_factory=set)
+
+    def reserve(self, type_keys: Iterable[str]) -> None:
+        """Keep the names of types that the file defines free of imports."""
+        owners: dict[str, str] = {}
+        for key in type_keys:
+            for name in (rust_class(key), rust_class(key, "Obj")):
+                if owners.setdefault(name, key) != key:
+                    raise ValueError(
+                        f"`{owners[name]}` and `{key}` both define `{name}` in Rust; "
+                        "put one of them into another file"
+                    )
+        self.reserved |= owners.keys()
 
     def record(self, name: str) -> str:
         """Return how to write a name in this file, and import it if that is possible."""
@@ -110,6 +125,24 @@ def rust_module_path(path: Path) -> tuple[str, ...]:
     if parts[-1] == "mod":
         parts.pop()
     return ("crate", *map(rust_module, parts))
+
+
+def rust_class(type_key: str, suffix: str = "") -> str:
+    """Return the name of the wrapper of a type or, with the suffix ``Obj``, of its object."""
+    name = type_key.rpartition(".")[2] + suffix
+    if name in C.RUST_NOT_RAW_IDENTIFIERS:
+        return f"{name}_"
+    return f"r#{name}" if name in C.RUST_KEYWORDS else name
+
+
+def is_rust_name(name: str) -> bool:
+    """Return whether a name can be written in Rust, perhaps as a raw identifier."""
+    return name.isidentifier() and name != "_"
+
+
+def is_rust_module(name: str) -> bool:
+    """Return whether a folder of this name can be a module; ``mod.rs`` has another meaning."""
+    return is_rust_name(name) and name not in (*C.RUST_NOT_RAW_IDENTIFIERS, "mod")
 
 
 def rust_module(name: str) -> str:
