@@ -69,20 +69,27 @@ void InParallel(Body body) {
 }
 
 // One thread calls write(n) for n = 0, 1, ... while the others call read(thread index) until it is
-// done.
+// done. After write(0) and after every 128th write it waits until somebody has read from beginning to
+// end: of one read more than there are readers, one began after the write. So the threads meet
+// however busy the machine is.
 template <typename Write, typename Read>
 void WriteWhileReading(int writes, Write write, Read read) {
   std::atomic<bool> done{false};
+  std::atomic<int64_t> reads{0};
   InParallel([&](int i) {
     if (i == 0) {
       for (int n = 0; n < writes; ++n) {
         write(n);
-        if (n % 128 == 0) std::this_thread::yield();
+        if (n % 128 != 0) continue;
+        int64_t enough = reads + kThreads;
+        while (reads < enough) std::this_thread::yield();
       }
       done = true;
     } else {
-      do read(i);
-      while (!done);
+      do {
+        read(i);
+        ++reads;
+      } while (!done);
     }
   });
 }
@@ -393,12 +400,13 @@ TEST(Concurrency, GlobalFunctionsAreCalledWhileTheyAreReplacedAndRemoved) {
   WriteWhileReading(
       5000, [&](int n) { Function::SetGlobal(name, make(n), true); },
       [&](int i) {
+        if (std::optional<Function> f = Function::GetGlobal(name)) {
+          EXPECT_EQ((*f)(i).cast<int>(), i);
+          ++calls;
+        }
         if (i == 1) {
           Function::RemoveGlobal(name);
           std::this_thread::yield();
-        } else if (std::optional<Function> f = Function::GetGlobal(name)) {
-          EXPECT_EQ((*f)(i).cast<int>(), i);
-          ++calls;
         }
       });
   Function::RemoveGlobal(name);
