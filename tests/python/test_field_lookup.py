@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 from typing import Any
 
 import pytest
@@ -38,6 +40,22 @@ def test_a_property_that_is_its_own_getter_has_no_name() -> None:
     for access in (own.__get__, lambda obj: own.__set__(obj, 1), lambda obj: own.set(obj, 1)):
         with pytest.raises(TypeError, match="not callable"):
             access(pair)
+
+
+def test_a_setter_that_changes_its_property() -> None:
+    seen = []
+
+    def setter(note: list[str], obj: Any, value: int) -> None:
+        prop.__init__(None, None, True)  # nobody else has the setter, nor the note
+        gc.collect()
+        seen.append((note, value))
+
+    prop = core.FFIProperty(None, functools.partial(setter, ["note"]), False)
+    pair = testing.TestIntPair(1, 2)
+    prop.set(pair, 3)
+    assert seen == [(["note"], 3)]
+    with pytest.raises(AttributeError, match="no setter"):
+        prop.set(pair, 4)
 
 
 def test_a_field_that_is_replaced() -> None:

@@ -31,7 +31,7 @@ from support import (
     scaled,
     wait_until,
 )
-from tvm_ffi import testing, tying
+from tvm_ffi import core, testing, tying
 
 pytestmark = pytest.mark.usefixtures("fast_switching")
 ITERATIONS = scaled(20_000 if FREE_THREADED else 2000)
@@ -401,3 +401,46 @@ def test_p8_free_threading_is_declared() -> None:
     if not FREE_THREADED:
         pytest.skip("this interpreter has a GIL")
     assert not sys._is_gil_enabled()
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_texts_of_shared_descriptors(threads: int) -> None:
+    pair = testing.TestIntPair
+    field = core.FFIProperty(pair.__dict__["a"].fget, None, True)
+    function = tvm_ffi.convert(lambda: None)
+    # FieldGetter and FFIProperty have a docstring, a function has a name.
+    shared = [(field, "__doc__"), (field.fget, "__doc__"), (function, "__name__")]
+    before = field.fget.__doc__
+
+    def body(thread: int) -> None:
+        for i in range(ITERATIONS):
+            for obj, name in shared:
+                setattr(obj, name, f"text {thread} {i}")
+                assert getattr(obj, name).startswith("text ")
+            if i % 50 == 0:
+                function.__dict__ = {"__name__": "text of another dict"}
+                field.__init__(pair.__dict__["a" if thread % 2 else "b"].fget, None, True)
+
+    try:
+        run_threads(threads, body)
+    finally:
+        field.fget.__doc__ = pair.__dict__["a"].fget.__doc__ = before
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_p8_referents_during_collections(threads: int) -> None:
+    element = testing.TestObjectBase(1)
+    objects = tvm_ffi.List([element, tvm_ffi.List([element]), tvm_ffi.Dict({"a": element})])
+    keep = [make_edges(objects), tvm_ffi.List([testing.TestObjectBase(2)]), objects, *objects]
+
+    def body(thread: int) -> None:
+        for i in range(ITERATIONS // 20):
+            if thread == 0 and i % 4 == 0:
+                edges = make_edges()
+                edges.v_any = tvm_ffi.convert(lambda held=edges: held)
+                del edges
+                gc.collect()
+            for obj in keep:
+                assert gc.get_referents(obj)
+
+    run_threads(threads, body)

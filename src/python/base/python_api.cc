@@ -5,6 +5,8 @@
 // first use (FindOnce).
 #include "python/base/python_api.h"
 
+#include "python/base/locks.h"
+
 namespace tether_py {
 
 PyObject* small_ints[kNumSmallInts];
@@ -27,6 +29,23 @@ bool HasAttribute(PyTypeObject* type, const char* name) {
   Ref interned = Ref::Steal(PyUnicode_InternFromString(name));
   if (!interned) PyErr_Clear();
   return interned && _PyType_Lookup(type, interned.get()) != nullptr;
+}
+
+Ref FindInInstance(PyObject* self, PyObject* const* dict, const char* name) {
+  Ref found;
+  {
+    CriticalSection section(self);
+    found = Ref::Borrow(*dict);
+  }
+  Ref key = found ? Ref::Steal(PyUnicode_InternFromString(name)) : Ref();
+  return key ? FindInDict(found.get(), key.get()) : Ref();
+}
+
+int SetInInstance(PyObject* self, const char* name, PyObject* value) {
+  Ref dict = Ref::Steal(PyObject_GenericGetDict(self, nullptr));
+  if (!dict) return -1;
+  return value != nullptr ? PyDict_SetItemString(dict.get(), name, value)
+                          : PyDict_DelItemString(dict.get(), name);
 }
 
 bool ReadKeywords(const char* function, PyObject* const* values, PyObject* kwnames,

@@ -77,6 +77,12 @@ inline Ref FindInDict(PyObject* dict, PyObject* key) {
 #endif
 }
 
+// What an instance has for a name in its dict, whose place is given; null if it has nothing or no
+// dict, or with an error set. Another thread may set it, or replace the dict.
+Ref FindInInstance(PyObject* self, PyObject* const* dict, const char* name);
+// Sets it, or deletes it where `value` is NULL. -1 with an error set.
+int SetInInstance(PyObject* self, const char* name, PyObject* value);
+
 // A type of the module deriving from `base`. Borrowed by types.*, owned by the module.
 PyTypeObject* AddType(PyObject* module, PyType_Spec* spec, PyTypeObject* base);
 

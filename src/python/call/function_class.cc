@@ -10,7 +10,7 @@
 //                               (WrapGlobal)
 //   parked                      used in the critical section of the wrapper (KeepWhatCallsUse),
 //                               and when it dies
-//   dict                        CPython's, as that of any object; GetDescribed takes no lock
+//   dict                        CPython's, as that of any object
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/from_symbol.h"
@@ -40,18 +40,14 @@ int SetReleaseGilAttribute(PyObject* self, PyObject* value, void*) {
 
 // The closure of these is the name of the attribute.
 PyObject* GetDescribed(PyObject* self, void* name) {
-  PyObject* dict = reinterpret_cast<FunctionWrapper*>(self)->dict;
   const char* attribute = static_cast<const char*>(name);
-  PyObject* set = dict != nullptr ? PyDict_GetItemString(dict, attribute) : nullptr;
-  return set != nullptr ? Py_NewRef(set) : Describe(self, attribute);
+  Ref set = FindInInstance(self, &reinterpret_cast<FunctionWrapper*>(self)->dict, attribute);
+  if (set || PyErr_Occurred()) return set.release();
+  return Describe(self, attribute);
 }
 
 int SetDescribed(PyObject* self, PyObject* value, void* name) {
-  Ref dict = Ref::Steal(PyObject_GenericGetDict(self, nullptr));
-  if (!dict) return -1;
-  const char* attribute = static_cast<const char*>(name);
-  return value != nullptr ? PyDict_SetItemString(dict.get(), attribute, value)
-                          : PyDict_DelItemString(dict.get(), attribute);
+  return SetInInstance(self, static_cast<const char*>(name), value);
 }
 
 PyObject* ReprFunction(PyObject* self) { return Describe(self, "__repr__"); }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields as Python objects: FieldGetter, FieldSetter and FFIProperty.
 //
-// Shared state: none of its own. The descriptors change while they are initialised or cleared, and
-// when their __doc__ is assigned. That takes no lock: in a free-threaded build, assign it before
-// threads share the descriptor.
+// Shared state: none of its own. References in a descriptor are read and written in its critical
+// section; a dict, as CPython does it. The rest changes only in __init__, and threads may read
+// either value meanwhile.
 #include "python/data/field_descriptors.h"
 #include "python/base/entry.h"
 
+#include "python/base/locks.h"
 #include "python/base/python_api.h"
 #include "python/data/attribute_cache.h"
 #include "python/data/field_access.h"
@@ -55,22 +56,19 @@ void DeallocAccessor(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* GetDocNone(PyObject* self, void*) {
-  PyObject* dict = reinterpret_cast<AccessorObject*>(self)->dict;
-  PyObject* doc = dict != nullptr ? PyDict_GetItemString(dict, "__doc__") : nullptr;
-  return Py_NewRef(doc != nullptr ? doc : Py_None);
+PyObject* GetDoc(PyObject* self, void*) {
+  Ref doc = FindInInstance(self, &reinterpret_cast<AccessorObject*>(self)->dict, "__doc__");
+  if (doc || PyErr_Occurred()) return doc.release();
+  Py_RETURN_NONE;
 }
 
 int SetDoc(PyObject* self, PyObject* value, void*) {
-  auto* accessor = reinterpret_cast<AccessorObject*>(self);
-  if (accessor->dict == nullptr) accessor->dict = PyDict_New();
-  if (accessor->dict == nullptr) return -1;
-  return PyDict_SetItemString(accessor->dict, "__doc__", value != nullptr ? value : Py_None);
+  return SetInInstance(self, "__doc__", value != nullptr ? value : Py_None);
 }
 
 PyGetSetDef accessor_getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-    {"__doc__", Entry<GetDocNone>, Entry<SetDoc>, nullptr, nullptr},
+    {"__doc__", Entry<GetDoc>, Entry<SetDoc>, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMemberDef accessor_members[] = {
@@ -112,6 +110,18 @@ PyObject* MakeAccessor(PyTypeObject* type, Field* field) {
 
 // ---- FFIProperty
 
+Ref ReadMember(PyObject* self, PyObject* PropertyExtra::* member) {
+  CriticalSection section(self);
+  return Ref::Borrow(ExtraOf(self)->*member);
+}
+
+void WriteMember(PyObject* self, PyObject* PropertyExtra::* member, PyObject* value) {
+  Ref old;  // let go of outside of the section
+  CriticalSection section(self);
+  old = Ref::Steal(ExtraOf(self)->*member);
+  ExtraOf(self)->*member = Py_XNewRef(value);
+}
+
 PyObject* PropertyGet(PyObject* self, PyObject* obj, PyObject* cls) {
   if (obj == nullptr || obj == Py_None) return Py_NewRef(self);
   Field* field = ExtraOf(self)->field;
@@ -124,13 +134,15 @@ PyObject* PropertyGet(PyObject* self, PyObject* obj, PyObject* cls) {
 
 // Writes even where assignment is not allowed.
 int PropertyWrite(PyObject* self, PyObject* obj, PyObject* value) {
-  PyObject* write = ExtraOf(self)->write;
-  if (write == nullptr) {
+  Ref write = ReadMember(self, &PropertyExtra::write);  // it may change the property
+  if (!write) {
     PyErr_SetString(PyExc_AttributeError, "this field has no setter");
     return -1;
   }
-  if (Py_TYPE(write) == types.field_setter) return WriteField(*FieldOf(write), obj, value);
-  Ref done = Ref::Steal(PyObject_CallFunctionObjArgs(write, obj, value, nullptr));
+  if (Py_TYPE(write.get()) == types.field_setter) {
+    return WriteField(*FieldOf(write.get()), obj, value);
+  }
+  Ref done = Ref::Steal(PyObject_CallFunctionObjArgs(write.get(), obj, value, nullptr));
   return done ? 0 : -1;
 }
 
@@ -183,8 +195,8 @@ int InitProperty(PyObject* self, PyObject* args, PyObject* kwargs) {
   extra->writable = frozen == 0 && setter != Py_None;
   extra->assigns_field = extra->writable && extra->field != nullptr &&
                          Py_TYPE(setter) == types.field_setter && FieldOf(setter) == extra->field;
-  Py_XSETREF(extra->write, setter == Py_None ? nullptr : Py_NewRef(setter));
-  if (doc != Py_None) Py_XSETREF(extra->doc, Py_NewRef(doc));
+  WriteMember(self, &PropertyExtra::write, setter == Py_None ? nullptr : setter);
+  if (doc != Py_None) WriteMember(self, &PropertyExtra::doc, doc);
   return 0;
 }
 
@@ -200,12 +212,13 @@ PyObject* PropertyName(PyObject* self, void*) {
 }
 
 PyObject* PropertyDoc(PyObject* self, void*) {
-  PyObject* doc = ExtraOf(self)->doc;
-  return Py_NewRef(doc != nullptr ? doc : Py_None);
+  Ref doc = ReadMember(self, &PropertyExtra::doc);
+  if (doc) return doc.release();
+  Py_RETURN_NONE;
 }
 
 int SetPropertyDoc(PyObject* self, PyObject* doc, void*) {
-  Py_XSETREF(ExtraOf(self)->doc, Py_XNewRef(doc));
+  WriteMember(self, &PropertyExtra::doc, doc);
   return 0;
 }
 

@@ -48,7 +48,7 @@ long Number(PyObject* info, const char* key) {
 
 void BeginCollection(PyObject* info) {
   upper_layers.forget_unused_frames();
-  Runtime::collecting = true;
+  MarkCollecting();
   // Free-threaded builds have no generations.
   collection.is_full = kFreeThreaded || Number(info, "generation") >= 2;
   if (kFreeThreaded) return;
@@ -112,6 +112,11 @@ bool WatchCollections(PyObject* gc) {
   Ref callback = Ref::Steal(PyCFunction_New(&on_collection, nullptr));
   Ref callbacks = Ref::Steal(PyObject_GetAttrString(gc, "callbacks"));
   return callback && callbacks && PyList_Append(callbacks.get(), callback.get()) == 0;
+}
+
+void MarkCollecting() {
+  collection.thread = PyThreadState_Get();
+  Runtime::collecting = true;
 }
 
 // Only now are other threads certain to be stopped where there is no GIL.

@@ -14,7 +14,10 @@
 
 namespace tether_py {
 
+// Used by the thread that collects and by no other: see MayUseCollection.
 struct Collection {
+  // That thread; in a GIL build it has the GIL, and this is not needed.
+  std::atomic<PyThreadState*> thread{nullptr};
   bool is_full = true;
   // No other thread is in a call that has released the GIL.
   bool is_quiet = false;
@@ -36,12 +39,18 @@ struct Collection {
   bool has_run = false;  // 3.14 reports a collection even if it does nothing
   // The stack of the walk that is under way. It keeps its room until the collection ends.
   std::vector<TVMFFIObject*> pending;
-  std::atomic<bool> is_pending_used{false};
   bool is_out_of_memory = false;  // the stack could not grow, and does not until the next pass
   // Debug builds: whose count AddHeldByCpp has added to, in this pass over the objects.
   std::unordered_set<PyObject*> added;
 };
 extern Collection& collection;
+
+// Whether this thread may use it. In a free-threaded build others may ask what an object refers to
+// (gc.get_referents) while a collection begins or ends.
+inline bool MayUseCollection() {
+  return !kFreeThreaded || (Runtime::collecting.load(std::memory_order_relaxed) &&
+                            collection.thread.load(std::memory_order_relaxed) == PyThreadState_Get());
+}
 
 // The collector's visitor that subtracts; NULL while unknown. Learned at import (LearnCollector),
 // by the first traversal while `learning` is set.
@@ -52,6 +61,8 @@ extern bool uses_rule_b;
 
 extern Patience patience;
 
+// This thread collects from now on, until Runtime::collecting is false.
+void MarkCollecting();
 // The collector begins to subtract, or is done with that.
 void BeginPass(bool subtracts);
 // Lets go of what rule B guards; at the end of a collection.

@@ -48,7 +48,7 @@ namespace {
 // Whether a shared object may be looked into now. Where the visitor is not known, nothing counts
 // the references that are not found.
 bool LooksIntoShared(TVMFFIObject* h, bool counts) {
-  if (!Runtime::collecting || subtracting_visitor == nullptr) return false;
+  if (!Runtime::collecting || !MayUseCollection() || subtracting_visitor == nullptr) return false;
   // A thread may get hold of it at any time. What was looked into stays so in this collection.
   if (counts && HasWeakReferences(h)) return false;
   return HasFixedEdges(h->type_index) || (collection.is_quiet && CanBeEmptied(h->type_index));
@@ -100,7 +100,7 @@ void KnowOwners(TVMFFIObject* h) {
 // Whether the edges of h were taken away because all its owners are known, and this visitor has yet
 // to see them. One time is enough for all its owners: visitors mark what is alive.
 bool AreOwnersKnown(TVMFFIObject* h, visitproc visit) {
-  if (collection.owners.empty()) return false;
+  if (!MayUseCollection() || collection.owners.empty()) return false;
   auto it = collection.owners.find(h);
   if (it == collection.owners.end() || !it->second.are_known || it->second.told == visit) {
     return false;
@@ -134,9 +134,6 @@ class EdgeWalk {
     int result = Edge(held);
     return result != 0 ? result : Walk(Next(), nullptr);
   }
-  ~EdgeWalk() {
-    if (uses_shared_) collection.is_pending_used.store(false, std::memory_order_release);
-  }
   EdgeWalk(const EdgeWalk&) = delete;
   EdgeWalk& operator=(const EdgeWalk&) = delete;
 
@@ -163,13 +160,16 @@ class EdgeWalk {
   // the subtracting one. Thus Push fails for that one, or for a visitor that is not of a
   // collection.
   bool Push(TVMFFIObject* h) {
-    auto it = collection.owners.empty() ? collection.owners.end() : collection.owners.find(h);
-    if (it != collection.owners.end()) {
-      it->second.next = waiting_;
-      waiting_ = h;
-      return true;
+    if (uses_collection_ && !collection.owners.empty()) {
+      auto it = collection.owners.find(h);
+      if (it != collection.owners.end()) {
+        it->second.next = waiting_;
+        waiting_ = h;
+        return true;
+      }
     }
-    if (collection.is_out_of_memory && pending_.size() == pending_.capacity()) return false;
+    bool may_grow = !uses_collection_ || !collection.is_out_of_memory;
+    if (!may_grow && pending_.size() == pending_.capacity()) return false;
     try {
       pending_.push_back(h);
       return true;
@@ -195,7 +195,7 @@ class EdgeWalk {
     bool is_sole = w == nullptr && IsSoleOwned(child);
     if (subtracts_) return is_sole || FoundAllOwners(child, word, w);
     if (w != nullptr) return false;
-    if (!collection.is_full && !collection.read.Contains(child)) return false;
+    if (uses_collection_ && !collection.is_full && !collection.read.Contains(child)) return false;
     return is_sole || AreOwnersKnown(child, visit_);
   }
 
@@ -220,11 +220,9 @@ class EdgeWalk {
   visitproc visit_;
   void* arg_;
   bool subtracts_;
-  // In a free-threaded build several threads may ask for referents at a time, outside of a
-  // collection.
-  bool uses_shared_ = !kFreeThreaded || !collection.is_pending_used.exchange(true);
+  bool uses_collection_ = MayUseCollection();
   std::vector<TVMFFIObject*> own_pending_;
-  std::vector<TVMFFIObject*>& pending_ = uses_shared_ ? collection.pending : own_pending_;
+  std::vector<TVMFFIObject*>& pending_ = uses_collection_ ? collection.pending : own_pending_;
   TVMFFIObject* waiting_ = nullptr;
 };
 
@@ -246,9 +244,10 @@ bool LooksInto(PyObject* self, TVMFFIObject* h, visitproc visit, bool counts) {
 TVMFFIObject* ObjectOfDormant(PyObject* self, visitproc visit, bool counts) {
   TVMFFIObject* found = nullptr;
   bool is_new = false;
+  bool uses_collection = MayUseCollection();
   bool has_room = !counts || collection.pins.Reserve(collection.pins.size() + 1);
   Engine::PeekDormant(AsWrapper(self), [&](TVMFFIObject* h) {
-    bool is_pinned = collection.pins.Contains(h);
+    bool is_pinned = uses_collection && collection.pins.Contains(h);
     if (counts) {
       // The word's one reference stands for one of C++'s; the others count too.
       uint64_t strong = StrongCount(h) - (is_pinned ? 1 : 0);
@@ -303,8 +302,10 @@ int TraverseWrapper(PyObject* self, visitproc visit, void* arg) {
   if (!kCountsMayDip && !counts) EndCounting();
   // CPython does not announce the collections that it makes when the modules are gone, nor their
   // end. What such a one holds is not let go of; the process ends.
-  if (counts && !Runtime::collecting && IsFinalizing()) Runtime::collecting = true;
-  if (counts != collection.is_subtracting && Runtime::collecting) BeginPass(counts);
+  if (counts && !Runtime::collecting && IsFinalizing()) MarkCollecting();
+  if (Runtime::collecting && MayUseCollection() && counts != collection.is_subtracting) {
+    BeginPass(counts);
+  }
   if (counts) patience.SawWrapper();
   uintptr_t handle = AsWrapper(self)->handle.load(std::memory_order_relaxed);
   if (handle == 0)

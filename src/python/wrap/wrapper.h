@@ -149,9 +149,8 @@ inline uintptr_t ObjectAddressOf(Wrapper* w) {
 //     interpreter_ended, NotesOf::count_
 //   note_table, guards,                a ShortLock each; no Python code runs while it is held
 //     known_fields (edges.cc)
-//   collection, hidden, shown          the GIL; in a free-threaded build the collecting thread alone.
-//                                      A walk outside of a collection uses nothing of it but
-//                                      `pending`, which it claims by an atomic flag
+//   collection, hidden, shown          the GIL; in a free-threaded build the collecting thread alone
+//                                      (MayUseCollection)
 //   the list of calls (CallArguments)  the GIL; not used in a free-threaded build
 //   CallArguments::num_detached_       as counters.dormant; used in a free-threaded build only
 //   name (object_class.cc)             an atomic, set on first use (FindOnce)
