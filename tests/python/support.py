@@ -140,7 +140,7 @@ def collect() -> None:
         gc.collect()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Poll; drains of the reclaim list happen at the next Python operation."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -520,7 +520,7 @@ def test_a_killed_build_leaves_no_lock_behind(c_file: Path, tmp_path: Path) -> N
         [sys.executable, "-c", code], env=environment, start_new_session=True
     )
     lock = FileLock(str(out / "lock"))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not (tmp_path / "started").exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)

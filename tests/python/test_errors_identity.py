@@ -316,8 +316,8 @@ def ctrl_c() -> Iterator[None]:
 
 def test_ctrl_c_ends_a_long_call(ctrl_c: None) -> None:
     started = time.monotonic()
-    timer = interrupt_soon()
     with pytest.raises(KeyboardInterrupt):
+        timer = interrupt_soon()
         tvm_ffi.get_global_func("testing.run_check_signal")(30)
     timer.join()
     assert time.monotonic() - started < 20
@@ -330,8 +330,8 @@ def test_ctrl_c_inside_a_callback_arrives(ctrl_c: None) -> None:
         while time.monotonic() < deadline:
             pass
 
-    timer = interrupt_soon()
     with pytest.raises(KeyboardInterrupt):
+        timer = interrupt_soon()
         testing.apply(loop)
     timer.join()
 
@@ -344,11 +344,11 @@ def test_a_signal_handler_may_raise_anything() -> None:
         raise Alarm
 
     before = signal.signal(signal.SIGINT, on_signal)
-    timer = interrupt_soon()
     try:
         with pytest.raises(Alarm):
+            timer = interrupt_soon()
             tvm_ffi.get_global_func("testing.run_check_signal")(30)
-    finally:
         timer.join()
+    finally:
         signal.signal(signal.SIGINT, before)
     assert core.Error("A", "b", "c").kind == "A"
