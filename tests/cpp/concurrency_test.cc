@@ -69,8 +69,8 @@ void InParallel(Body body) {
 }
 
 // One thread calls write(n) for n = 0, 1, ... while the others call read(thread index) until it is
-// done. After write(0) and after every 128th write it waits until somebody has read from beginning to
-// end: of one read more than there are readers, one began after the write. So the threads meet
+// done. After write(0) and after every 128th write it waits until somebody has read from beginning
+// to end: of one read more than there are readers, one began after the write. So the threads meet
 // however busy the machine is.
 template <typename Write, typename Read>
 void WriteWhileReading(int writes, Write write, Read read) {

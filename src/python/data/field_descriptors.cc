@@ -110,12 +110,12 @@ PyObject* MakeAccessor(PyTypeObject* type, Field* field) {
 
 // ---- FFIProperty
 
-Ref ReadMember(PyObject* self, PyObject* PropertyExtra::* member) {
+Ref ReadMember(PyObject* self, PyObject* PropertyExtra::*member) {
   CriticalSection section(self);
   return Ref::Borrow(ExtraOf(self)->*member);
 }
 
-void WriteMember(PyObject* self, PyObject* PropertyExtra::* member, PyObject* value) {
+void WriteMember(PyObject* self, PyObject* PropertyExtra::*member, PyObject* value) {
   Ref old;  // let go of outside of the section
   CriticalSection section(self);
   old = Ref::Steal(ExtraOf(self)->*member);

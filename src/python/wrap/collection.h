@@ -48,8 +48,9 @@ extern Collection& collection;
 // Whether this thread may use it. In a free-threaded build others may ask what an object refers to
 // (gc.get_referents) while a collection begins or ends.
 inline bool MayUseCollection() {
-  return !kFreeThreaded || (Runtime::collecting.load(std::memory_order_relaxed) &&
-                            collection.thread.load(std::memory_order_relaxed) == PyThreadState_Get());
+  return !kFreeThreaded ||
+         (Runtime::collecting.load(std::memory_order_relaxed) &&
+          collection.thread.load(std::memory_order_relaxed) == PyThreadState_Get());
 }
 
 // The collector's visitor that subtracts; NULL while unknown. Learned at import (LearnCollector),
