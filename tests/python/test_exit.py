@@ -84,6 +84,50 @@ out.write("x")
     assert written.read_text() == "x"
 
 
+IN_CPP = {
+    "List": "held = tvm_ffi.List([out])",
+    "Array of an Array": "held = tvm_ffi.Array([tvm_ffi.Array([out])])",
+    "Dict": "held = tvm_ffi.Dict({'log': out})",
+    "field": """
+held = tvm_ffi.Array([])
+held = tvm_ffi.testing.create_object("testing.TestDeepCopyEdges", v_any=out, v_obj=held)
+""",
+    "list of Python": "held = tvm_ffi.List([type('Own', (list,), {})([out])])",
+    "bound method": "held = tvm_ffi.convert(out.write)",
+    "read back": "held = tvm_ffi.List([out]); held[0]",
+    "another name too": "held = tvm_ffi.List([out]); also = [held, out]",
+}
+REGISTERS = "tvm_ffi.register_global_func('exit.of_main', lambda: 1)"
+
+
+@pytest.mark.parametrize("registers", ["", REGISTERS])
+@pytest.mark.parametrize("name", IN_CPP)
+def test_what_cpp_holds_for_main_is_finalised_at_exit(
+    name: str, registers: str, tmp_path: Path
+) -> None:
+    written = tmp_path / "text"
+    run_python(f"""
+import tvm_ffi.testing
+{registers}
+out = open({str(written)!r}, "w")
+out.write("x")
+{IN_CPP[name]}
+""")
+    assert written.read_text() == "x"
+
+
+def test_what_cpp_holds_for_an_imported_module_is_finalised_at_exit(tmp_path: Path) -> None:
+    written = tmp_path / "text"
+    (tmp_path / "holder.py").write_text(f"""
+import tvm_ffi
+out = open({str(written)!r}, "w")
+out.write("x")
+held = tvm_ffi.List([out])
+""")
+    run_python(f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import holder")
+    assert written.read_text() == "x"
+
+
 def test_cpp_may_call_back_while_the_interpreter_ends() -> None:
     done = run_python("""
 import tvm_ffi

@@ -22,9 +22,11 @@ std::atomic<bool> interpreter_ended{false};
 }  // namespace
 
 void ReleaseWith(void* what, void (*release)(void*)) {
-  if (interpreter_ended.load(std::memory_order_acquire)) return;  // leaked on purpose
   UnwindStop stop;
+  // Also at exit, on the thread that ends the interpreter: modules are emptied then, and what they
+  // alone held is finalised. When the interpreter is gone, no thread is attached.
   if (AttachedHere()) return release(what);
+  if (interpreter_ended.load(std::memory_order_acquire)) return;  // leaked on purpose
   auto* node = static_cast<PendingRelease*>(std::malloc(sizeof(PendingRelease)));
   if (node == nullptr) return;  // leak one object rather than abort
   // The gate: the interpreter may not end while this thread asks it for something.

@@ -15,7 +15,7 @@ void DrainReleases();
 
 // How many wait for a thread that may release them.
 int64_t CountPendingReleases();
-// At exit: releases what waits; from then on what C++ drops is leaked, not touched.
+// At exit: releases what waits; from then on what threads drop that are not attached is leaked.
 void CloseReleaseQueue();
 
 }  // namespace tether_py

@@ -124,7 +124,7 @@ int InitTying(PyObject* module) {
   if (PyModule_AddFunctions(module, tying_functions) < 0) return -1;
   if (InitClassTable(module) < 0) return -1;
   if (!LearnCollector()) return -1;
-  // Before anything else at exit: what C++ drops from then on is leaked, not touched.
+  // Before anything else at exit: what threads drop from then on that are not attached is leaked.
   Ref hook = Ref::Steal(PyObject_GetAttrString(module, "_at_exit"));
   if (!hook || !CallAtExit(hook.get())) return -1;
   pthread_atfork(nullptr, nullptr, [] {
