@@ -1152,6 +1152,21 @@ def test_an_init_of_the_user_may_call_the_generated_one() -> None:
     assert (made.x, made.d) == (4, 9)
 
 
+def test_a_subclass_whose_init_does_not_call_super_is_told_so() -> None:
+    @py_class(fresh_key())
+    class Node(tvm_ffi.Object):
+        value: Any = None
+
+    class Plain(Node):
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+    with pytest.raises(ValueError, match=r"no C\+\+ object.*super\(\).__init__\(\) first"):
+        Plain(3)
+    with pytest.raises(ValueError, match=r"never initialised$"):
+        _ = Node.__new__(Node).value
+
+
 def test_super_init_works_at_any_depth() -> None:
     trace = []
 

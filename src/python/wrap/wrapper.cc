@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include "python/base/python_api.h"
 #include "python/wrap/arguments.h"
 #include "python/wrap/class_counts.h"
 #include "python/wrap/collector.h"
@@ -108,13 +109,27 @@ bool BindNew(Wrapper* w, TVMFFIObject* h) {
   return false;
 }
 
+// Whether the class is not registered and has an __init__ written in Python: then that must call
+// the one of its base. Runs no code.
+static bool NeedsSuperInit(PyTypeObject* cls) {
+  Ref init = Ref::Steal(PyUnicode_InternFromString("__init__"));
+  Ref info = Ref::Steal(PyUnicode_InternFromString("__tvm_ffi_type_info__"));
+  Ref own = init && info ? FindInDict(cls->tp_dict, init.get()) : Ref();
+  bool needs = own && PyFunction_Check(own.get()) && !FindInDict(cls->tp_dict, info.get());
+  if (PyErr_Occurred()) PassOver();
+  return needs;
+}
+
 TVMFFIObject* SetNoHandleError(Wrapper* w) {
   uintptr_t handle = w->handle.load(std::memory_order_relaxed);
   const char* name = Py_TYPE(AsObject(w))->tp_name;
   // Usable again: another thread has moved an object into it since we looked.
   if (handle == tie::kEmpty || tie::IsUsable(handle)) {
     PyErr_Format(PyExc_ValueError,
-                 "%s object has no C++ object: it was moved from, or never initialised", name);
+                 "%s object has no C++ object: it was moved from, or never initialised%s", name,
+                 NeedsSuperInit(Py_TYPE(AsObject(w)))
+                     ? " (an __init__ calls super().__init__() first)"
+                     : "");
   } else {
     PyErr_Format(PyExc_ReferenceError, "the C++ object of this %s is gone", name);
   }
