@@ -61,7 +61,22 @@ def _pack_kwargs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
 
 
 def _make_init_signature(type_info: TypeInfo) -> Signature:
-    """Return the signature of the constructor: required before defaulted, keyword-only last."""
+    """Return the signature of the constructor.
+
+    C++ may give names that Python cannot: then it takes anything, and `**{"class": 1}` works.
+    """
+    from inspect import Parameter, Signature
+
+    try:
+        return _exact_init_signature(type_info)
+    except ValueError:
+        own = Parameter("self", Parameter.POSITIONAL_ONLY)
+        args = Parameter("args", Parameter.VAR_POSITIONAL)
+        return Signature([own, args, Parameter("kwargs", Parameter.VAR_KEYWORD)])
+
+
+def _exact_init_signature(type_info: TypeInfo) -> Signature:
+    """Return the parameters by name: required before defaulted, keyword-only last."""
     from inspect import Parameter, Signature
 
     if _has_explicit_init(type_info):

@@ -44,7 +44,7 @@ _TAKEN = {
         register reinterpret_cast requires return short signed sizeof static static_assert
         static_cast struct switch template this thread_local throw true try typedef typeid
         typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
-        std tvm ffi refl linux unix i386""",
+        std tvm ffi refl linux unix i386 abi""",
     "the C library": """
         abort abs access acos asin atan atexit atof atoi atol bcopy bind brk bsearch bzero calloc
         ceil chdir chown close connect copysign cos daemon dirname div dup environ erf errno exit
@@ -55,7 +55,20 @@ _TAKEN = {
         rewind rindex rmdir rint round scanf send setenv shutdown signgam sin sleep socket sqrt
         srand stderr stdin stdout stpcpy strcat strchr strcmp strcpy strdup strlen strstr strtol
         swab symlink sync system tan tgamma time tmpfile tolower toupper trunc truncate ungetc
-        unlink usleep vfork wait write j0 j1 jn y0 y1 yn""",
+        unlink usleep vfork wait write j0 j1 jn y0 y1 yn
+        alloca asctime asprintf atoll basename bcmp clearenv clock clone ctermid ctime cuserid
+        daylight difftime dprintf duplocale dysize ffs fdopen ferror fgetc fgets fileno fprintf
+        fputc fputs fread freopen fscanf fseek ftell fwide fwrite getc getchar getcpu getdate
+        getdelim getline getloadavg getw gmtime grantpt initstate isalnum isalpha isascii isblank
+        iscntrl isctype isdigit isgraph islower isprint ispunct isspace isupper isxdigit
+        itimerspec lconv ldiv llabs lldiv localeconv mblen memchr memcmp memfrob memmem mkdtemp
+        mkstemp mktemp nanosleep newlocale obstack pclose popen pselect ptsname putc putenv putw
+        realloc reallocarray realpath renameat rpmatch setbuf setlocale setns setstate setvbuf
+        sigevent snprintf sprintf srandom sscanf strcoll strerror strfry strftime strncmp strncpy
+        strndup strnlen strptime strrchr strsep strspn strtod strtof strtok strtoul strxfrm
+        tempnam textdomain timegm timelocal timespec timeval timex timezone tm tmpnam toascii
+        tzname tzset u_char u_int u_long u_short uint ulong unsetenv unshare uselocale ushort
+        va_list valloc vprintf vscanf wctype""",
     "CMake": """
         all all_build build cache_stats clean depend edit_cache experimental nightly continuous
         help install list_install_components package package_source preinstall rebuild_cache
@@ -79,6 +92,10 @@ def module_name(name: str) -> str:
         raise ValueError(
             f"{name!r} cannot be the name of a project: use lower-case letters, digits and single "
             "dashes, and begin with a letter"
+        )
+    if module.endswith("_t"):  # int8_t, size_t, ...
+        raise ValueError(
+            f"{name!r} cannot be the name of a project: names that end so are types of C"
         )
     meanings = {where: words.split() for where, words in _TAKEN.items()}
     meanings["the standard library of Python"] = list(sys.stdlib_module_names)

@@ -455,6 +455,24 @@ def test_a_cache_that_cannot_be_made_says_what_to_set(
         tvm_ffi.cpp.build("m", sources=str(c_file))
 
 
+def test_a_home_that_is_not_there_says_what_to_set(
+    c_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TVM_FFI_CACHE_DIR")
+    monkeypatch.setenv("HOME", "/proc")
+    with pytest.raises(OSError, match="set TVM_FFI_CACHE_DIR or pass build_directory"):
+        tvm_ffi.cpp.build("m", sources=str(c_file))
+
+    def no_home(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", no_home)
+    with pytest.raises(OSError, match="home directory; .*set TVM_FFI_CACHE_DIR or pass build_dir"):
+        tvm_ffi.cpp.build("m", sources=str(c_file))
+    path = tvm_ffi.cpp.build("m", sources=str(c_file), build_directory=str(tmp_path / "out"))
+    assert Path(path).is_file()
+
+
 def test_the_cache_is_in_the_home_folder_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TVM_FFI_CACHE_DIR")
     monkeypatch.setenv("HOME", "/nowhere")
@@ -559,6 +577,18 @@ def test_a_compiler_that_fails_without_a_word(
     tvm_ffi.cpp.build("m", **arguments)  # type: ignore[arg-type]
 
 
+def test_a_compiler_may_print_any_bytes(
+    c_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "compiler"
+    compiler.write_text("#!/bin/sh\nprintf '\\377' >&2\nprintf '\\377'\nexec c++ \"$@\"\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    source = tmp_path / "a.cc"
+    source.write_text("int a;\n")
+    assert Path(tvm_ffi.cpp.build("bytes", sources=str(source))).is_file()
+
+
 def test_a_compiler_that_writes_nothing(c_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", shutil.which("true") or "")
     with pytest.raises(RuntimeError, match=r"true succeeded but did not write c_0.o; is it a comp"):
@@ -635,6 +665,60 @@ def test_headers_count_however_their_folder_is_given(
     assert built() and not built()
 
 
+@pytest.mark.parametrize("place", ["beside", "-I", "CPATH", "in a header"])
+def test_a_header_that_is_only_asked_for_is_noticed(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, folder = tmp_path / "src" / "value.c", tmp_path / "folder"
+    source.parent.mkdir()
+    folder.mkdir()
+    question = (
+        '#if __has_include( "opt.h")\n#include "opt.h"\n#else\nenum { kValue = 1 };\n#endif\n'
+    )
+    flags = [] if place == "CPATH" else ["-I", str(folder)]
+    if place == "CPATH":
+        monkeypatch.setenv("CPATH", str(folder))
+    if place == "in a header":
+        (folder / "asks.h").write_text(question)
+        question = '#include "asks.h"\n'
+    source.write_text(f"{question}int value(void) {{ return kValue; }}\n")
+    outputs = ran(monkeypatch)
+
+    def built() -> bool:
+        outputs.clear()
+        out = str(tmp_path / "out")
+        tvm_ffi.cpp.build("m", sources=str(source), extra_cflags=flags, build_directory=out)
+        return "c_0.o" in outputs
+
+    assert built() and not built()
+    header = (source.parent if place == "beside" else folder) / "opt.h"
+    header.write_text("enum { kValue = 2 };\n")
+    assert built() and not built()
+    header.unlink()
+    assert built() and not built()
+
+
+@pytest.mark.parametrize("name", ["data.bin", "{folder}/data.bin"])
+def test_a_file_that_the_assembler_reads_is_noticed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, source = tmp_path / "data.bin", tmp_path / "blob.c"
+    data.write_bytes(b"one")
+    name = name.format(folder=tmp_path)
+    source.write_text(f'asm(".globl blob\\nblob: .incbin \\"{name}\\"\\n");\n')
+    outputs = ran(monkeypatch)
+
+    def built() -> bool:
+        outputs.clear()
+        arguments = {"extra_include_paths": [str(tmp_path)], "sources": [str(source)]}
+        tvm_ffi.cpp.build("m", **arguments, build_directory=str(tmp_path / "out"))  # type: ignore[arg-type]
+        return "c_0.o" in outputs
+
+    assert built() and not built()
+    data.write_bytes(b"another")
+    assert built() and not built()
+
+
 def test_libraries_count_however_they_are_given(
     c_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -662,6 +746,9 @@ def test_libraries_count_however_they_are_given(
         [str(archive)],
         [f"-L{first}", "-L", str(second), "-lmine"],
         [f"-L{second} -l:libmine.a"],
+        [f"-Wl,-L,{second},-l,mine"],
+        [f"-Wl,-L{second}", "-Xlinker", "-lmine"],
+        [f"-Wl,--library-path={second}", "-lmine"],
     ]:
         assert built(*flags) and not built(*flags)
         touch(archive)
@@ -672,8 +759,10 @@ def test_libraries_count_however_they_are_given(
     assert built(*flags) and not built(*flags)
     touch(script)
     assert built(*flags) and not built(*flags)
-    monkeypatch.setenv("LIBRARY_PATH", str(first))
-    assert built(*flags) and not built(*flags)
+    monkeypatch.setenv("LIBRARY_PATH", f"{tmp_path}/no{os.pathsep}{second}")
+    for _ in range(2):
+        assert built("-lmine") and not built("-lmine")
+        touch(archive)
 
 
 @pytest.mark.parametrize(

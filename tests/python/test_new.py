@@ -54,6 +54,10 @@ def test_a_project_has_no_placeholder_left(name: str, tmp_path: Path) -> None:
         "apache-tvm-ffi",
         "match",
         "numpy",
+        "int8-t",
+        "size_t",
+        "uint",
+        "clock",
     ],
 )
 def test_a_name_that_cannot_work_is_refused(name: str, tmp_path: Path) -> None:

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tvm_ffi.testing
+from support import compile_library
 from tvm_ffi import core, method
 from tvm_ffi.core import MISSING, TypeSchema
 from tvm_ffi.dataclasses import py_class
@@ -17,7 +21,7 @@ from tvm_ffi.stub.consts import PYTHON_SYNTAX as SYNTAX
 from tvm_ffi.stub.consts import RUST_SYNTAX
 from tvm_ffi.stub.file_utils import CodeBlock, FileInfo, collect_files
 from tvm_ffi.stub.generator import generator_names, get_generator
-from tvm_ffi.stub.python_generator import PythonGenerator
+from tvm_ffi.stub.python_generator import PythonGenerator, bases
 from tvm_ffi.stub.python_generator import codegen as gen
 from tvm_ffi.stub.python_generator import consts as python_consts
 from tvm_ffi.stub.python_generator.utils import ImportItem
@@ -155,7 +159,9 @@ def test_files_are_found_by_extension(tmp_path: Path, capsys: Any) -> None:
     assert len(collect_files([tmp_path / "e.txt"], {".py"})) == 1  # named, so whatever it is
     write(tmp_path / "b.py", f"{MARK}(end)")
     assert len(collect_files([tmp_path / "b.py"], {".py"})) == 0
-    assert "[Error]\nTraceback" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f'[Error] File "{tmp_path / "b.py"}", line 1: Unmatched' in out
+    assert "Traceback" not in out
 
 
 # ---- signatures -----------------------------------------------------------------------------
@@ -250,6 +256,24 @@ def test_constructors() -> None:
     assert gen.render_object_ffi_init(info, *maps) == [f"def __ffi_init__{expected}"]
     empty = ObjectInfo([], [], has_init=True)
     assert gen.render_object_init(empty, *maps) == ["def __init__(self) -> None: ..."]
+    # What is given by hand is shown as it is, also beside a method.
+    info.methods.append(function("__ffi_init__", ANY, INT))
+    assert gen.render_object_init(info, *maps) == [f"def __init__{expected}"]
+
+
+@pytest.mark.parametrize("names", [("class",), ("self",), ("a", "a"), ("a-b",)])
+def test_constructors_with_names_that_cannot_be_parameters(names: tuple[str, ...]) -> None:
+    fields = [InitFieldInfo(name, NamedTypeSchema(name, INT), False, False) for name in names]
+    info = ObjectInfo([], [], "p.A", has_init=True, init_fields=fields)
+    for render in (gen.render_object_init, gen.render_object_ffi_init):
+        (line,) = render(info, str, 0)
+        assert line.endswith("__(self, *args: Any, **kwargs: Any) -> None: ...")
+    method = function("__ffi_init__", ANY, *[INT] * len(names))
+    method.names, method.defaults = names, 1
+    info.init = method
+    types = [f"_{i}: int" for i in range(len(names))]
+    expected = f"def __init__(self, {', '.join(types)} = ..., /) -> None: ..."
+    assert gen.render_object_init(info, str, 0) == [expected]
 
 
 # ---- blocks ---------------------------------------------------------------------------------
@@ -600,13 +624,19 @@ def split_parameters(line: str) -> list[str]:
     return [part for part in parts if part.strip()]
 
 
-def test_names_that_python_cannot_write_are_left_out() -> None:
+def test_names_that_python_cannot_write_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     function_names = ["p.good", "p.operator+", "p.class"]
     functions = [function(name, INT) for name in function_names]
     code = block("global/p")
     gen.generate_python_global_funcs(code, functions, {}, [], OPTIONS)
     text = "\n".join(code.lines)
     assert "def good(" in text and "operator" not in text and "def class" not in text
+    PythonGenerator().generate_global_funcs_block(
+        code, functions, {}, PythonGenerator().new_imports(), OPTIONS
+    )
+    out = capsys.readouterr().out
+    for name in function_names[1:]:
+        assert f"[Skipped] `{name}` cannot be the name of a function in python" in out
     info = ObjectInfo([NamedTypeSchema("a-b", INT), NamedTypeSchema("ok", INT)], [])
     assert gen.render_object_fields(info, str, 0) == ["ok: int"]
 
@@ -693,6 +723,34 @@ def test_modules_and_libraries_are_loaded_first(
     assert run(monkeypatch, path, "--imports", " my_stub_module ;", "--dlls", f"{library};") == 0
     assert sys.modules["my_stub_module"].LOADED
     assert run(monkeypatch, path, "--dlls", "no_such_library.so") == 2
+
+
+def test_mistakes_of_the_user_take_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "a.py", "x = 1", f"{MARK}(begin): __all__")
+    assert run(monkeypatch, path) == 2
+    expected = f'[Error] File "{path}", line 2: Unclosed stub block at end of file'
+    assert [line for line in capsys.readouterr().out.splitlines() if "[Skipped]" not in line] == [
+        f"{consts.TERM_RED}{expected}{consts.TERM_RESET}"
+    ]
+    for module in ("no_such_module", "tvm_ffi.no_such.module"):
+        assert run(monkeypatch, path, "--imports", module) == 2
+        out = capsys.readouterr().out
+        assert f"[Error] --imports: {module}: No module named" in out and out.count("\n") == 1
+    write(path, f"{MARK}(unknown): x")
+    assert run(monkeypatch, path) == 2
+    out = capsys.readouterr().out
+    assert f'[Failed] File "{path}": Unknown directive `unknown` at line 1' in out
+    assert "Traceback" not in out
+
+
+def test_a_prefix_that_nothing_has_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, tmp_path, *INIT, "no.such.") == 0
+    assert "nothing is registered under `no.such`" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["import no_such_module", "import sys\nsys.exit(1)", "1 / 0"])
@@ -838,3 +896,140 @@ def test_what_is_not_there_is_said(
     assert "no such file or folder" in capsys.readouterr().out
     assert run(monkeypatch, tmp_path, "--check", "--dlls", str(tmp_path / "nothing.so")) == 2
     assert "nothing.so" in capsys.readouterr().out
+
+
+# ---- packages that can be imported ----------------------------------------------------------
+
+PACKAGE = """\
+#include <tvm/ffi/tvm_ffi.h>
+namespace ffi = tvm::ffi;
+namespace refl = tvm::ffi::reflection;
+#define TYPE(NAME, KEY, BASE, ...)                       \\
+  struct NAME : BASE {                                   \\
+    __VA_ARGS__                                          \\
+    TVM_FFI_DECLARE_OBJECT_INFO(KEY, NAME, BASE);        \\
+  };                                                     \\
+  struct NAME##Ref : ffi::ObjectRef {                    \\
+    TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(NAME##Ref, ffi::ObjectRef, NAME); \\
+  };
+TYPE(A, "stubs.x.A", ffi::Object, int64_t v = 1;)
+TYPE(B, "stubs.y.B", ffi::Object)
+TYPE(C, "stubs.x.C", B)
+TYPE(D, "stubs.y.D", A)
+TYPE(Root, "stubs.Root", A)
+TYPE(Class, "stubs.class", ffi::Object)
+TYPE(OfClass, "stubs.OfClass", Class)
+TYPE(NoDots, "stubs_without_dots", ffi::Object)
+TYPE(Words, "stubs.Words", ffi::Object, int64_t a = 0; int64_t b = 0;)
+TYPE(Keyword, "stubs.Keyword", ffi::Object, int64_t a = 0; int64_t b = 0;)
+TYPE(Box, "stubs.Box", ffi::Object, int64_t area = 0; Box(int64_t w, int64_t h) : area(w * h) {})
+TYPE(Plain, "stubs.Plain", ffi::Object, int64_t area = 0; Plain(int64_t w, double) : area(w) {})
+TYPE(Same, "stubs.Same", ffi::Object, int64_t area = 0; Same(int64_t w) : area(w) {})
+TYPE(None, "stubs.NoArgs", ffi::Object, int64_t x = 0;)
+TYPE(A0, "zigzag.x.A", ffi::Object)
+TYPE(B1, "zigzag.y.B", A0)
+TYPE(C2, "zigzag.x.C", B1)
+TYPE(D3, "zigzag.y.D", C2)
+TVM_FFI_STATIC_INIT_BLOCK() {
+  refl::ObjectDef<A>().def_ro("v", &A::v);
+  refl::ObjectDef<B>();
+  refl::ObjectDef<C>();
+  refl::ObjectDef<D>();
+  refl::ObjectDef<Root>();
+  refl::ObjectDef<Class>();
+  refl::ObjectDef<OfClass>();
+  refl::ObjectDef<NoDots>();
+  refl::ObjectDef<Words>().def_ro("a", &Words::a).def_ro("self", &Words::b);
+  refl::ObjectDef<Keyword>().def_ro("a", &Keyword::a).def_ro("class", &Keyword::b);
+  refl::ObjectDef<Box>()
+      .def(refl::init<int64_t, int64_t>(), refl::arg("width"), refl::arg("height", 1))
+      .def_ro("area", &Box::area);
+  refl::ObjectDef<Plain>().def(refl::init<int64_t, double>()).def_ro("area", &Plain::area);
+  refl::ObjectDef<Same>().def(refl::init<int64_t>()).def_ro("area", &Same::area);
+  refl::ObjectDef<None>().def(refl::init<>()).def_ro("x", &None::x);
+  refl::ObjectDef<A0>();
+  refl::ObjectDef<B1>();
+  refl::ObjectDef<C2>();
+  refl::ObjectDef<D3>();
+  refl::GlobalDef().def("stubs.use", [](ClassRef, NoDotsRef n, ARef) { return n; });
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def package_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler: the library cannot be built")
+    folder = tmp_path_factory.mktemp("stubs")
+    (folder / "stubs.cc").write_text(PACKAGE)
+    return compile_library(folder / "stubs.cc", folder / "libstubs.so")
+
+
+def package(library: Path, folder: Path, prefix: str) -> Any:
+    """Make a package in a process of its own; this one does not know its types."""
+    names = ["--init-pypkg", "stubs", "--init-lib", "stubs", "--init-prefix", prefix]
+    command = [sys.executable, "-m", "tvm_ffi.stub.cli", str(folder), "--dlls", str(library)]
+    return subprocess.run([*command, *names], capture_output=True, text=True, check=False)
+
+
+def test_a_new_package_can_be_imported(package_library: Path, tmp_path: Path) -> None:
+    done = package(package_library, tmp_path, "stubs.")
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (tmp_path / "stubs" / "_ffi_api.py").read_text()
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    libraries = str(package_library.parent)
+    environment = {**os.environ, "PYTHONPATH": paths, "LD_LIBRARY_PATH": libraries}
+    for first in ("stubs", "stubs.x", "stubs.y"):
+        code = f"""if 1:
+            import {first}, stubs.x, stubs.y, inspect
+            assert issubclass(stubs.Root, stubs.x.A) and issubclass(stubs.y.D, stubs.x.A)
+            assert issubclass(stubs.x.C, stubs.y.B)
+            assert stubs.Box(2, height=3).area == 6
+            assert list(inspect.signature(stubs.Box).parameters) == ["width", "height"]
+            assert getattr(stubs.Keyword(1, **{{"class": 2}}), "class") == 2
+            assert list(inspect.signature(stubs.Keyword).parameters) == ["args", "kwargs"]"""
+        subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    assert text.index("LIB = ") < text.index("from stubs.x._ffi_api import A as _stubs_x_A")
+    assert "def __init__(self, width: int, height: int = ...) -> None: ..." in text
+    assert "def __init__(self, _0: int, _1: float, /) -> None: ..." in text
+    assert "def __init__(self, area: int) -> None: ..." in text
+    begin = text.index("class NoArgs(")
+    assert "def __init__(self) -> None: ..." in text[begin : begin + 300]
+    for name in ("Words", "Keyword"):
+        begin = text.index(f"class {name}(")
+        assert "def __init__(self, *args: Any, **kwargs: Any)" in text[begin : begin + 300]
+    # A type without a class is an object, as a parameter and as a base.
+    assert "def use(_0: Object, _1: Object, _2: A, /) -> Object: ..." in text
+    assert "class OfClass(_ffi_Object):" in text
+    assert package(package_library, tmp_path, "stubs.").returncode == 0
+    assert (tmp_path / "stubs" / "_ffi_api.py").read_text() == text
+
+
+def test_a_package_that_cannot_be_imported_is_not_written(
+    package_library: Path, tmp_path: Path
+) -> None:
+    done = package(package_library, tmp_path, "zigzag.")
+    assert done.returncode == 2 and "Traceback" not in done.stdout + done.stderr
+    assert "[Error] No order of imports can define `zigzag." in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bases_are_imported_where_they_are_needed_only_if_there_is_no_other_way() -> None:
+    def info(key: str, parent: str) -> ObjectInfo:
+        return ObjectInfo([], [], key, parent)
+
+    simple = {"p": [info("p.A", "ffi.Object")], "p.x": [info("p.x.B", "p.A")]}
+    assert bases.arrange(simple, {"p.A", "p.x.B"}, {}, "p") == (simple, set())
+    # A class that is added later to a package whose root is there already.
+    later = {"p": [info("p.R", "p.x.B")], "p.x": [info("p.x.B", "ffi.Object")]}
+    assert bases.arrange(later, {"p.R"}, {}, "p")[1] == {"p.x.B"}
+    assert bases.arrange(later, {"p.R"}, {"p.x.B": "q.B"}, "p")[1] == set()
+    # Classes that others need come first.
+    both = {
+        "p.x": [info("p.x.A", "p.y.A"), info("p.x.B", "ffi.Object")],
+        "p.y": [info("p.y.A", "ffi.Object"), info("p.y.B", "p.x.B")],
+    }
+    keys = {str(item.type_key) for items in both.values() for item in items}
+    ordered, late = bases.arrange(both, keys, {}, "p")
+    assert [item.type_key for item in ordered["p.x"]] == ["p.x.B", "p.x.A"]
+    assert late == {"p.y.A", "p.x.B"}

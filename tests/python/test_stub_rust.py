@@ -597,6 +597,7 @@ class TestNames:
             "mod.Baz",
             "d-d.Bar",
         ]
+        names += ["str", "i32", "tvm_ffi", "Abc.Nested", "Abc.deep.Nested"]
         for name in [*names, "self.X", "Option", "both.Pair", "both.PairObj"]:
             key = f"testing_rust_names.{name}"
             if key not in get_registered_type_keys():
@@ -613,7 +614,11 @@ class TestNames:
         out = capsys.readouterr().out
         for name in ("d-d", "mod", "self"):
             assert f"[Skipped] `{prefix}.{name}` cannot be the name of a module in rust" in out
-        assert f"[Skipped] `{prefix}.a-b` cannot be the name of a type in rust" in out
+        for name in ("a-b", "str", "i32", "tvm_ffi"):
+            assert f"[Skipped] `{prefix}.{name}` cannot be the name of a type in rust" in out
+        for name in ("Abc", "Abc.deep"):  # a module beside the struct
+            text = f"[Skipped] `{prefix}.{name}`: in rust `{prefix}.Abc` is already a type"
+            assert text in out
         assert f"`{prefix}.both.Pair` and `{prefix}.both.PairObj` both define `PairObj`" in out
         text = (crate / prefix / "mod.rs").read_text()
         assert "use tvm_ffi::Object;" not in text and "use tvm_ffi::String;" not in text
@@ -624,6 +629,10 @@ class TestNames:
         assert not any(" Option<" in line for line in text.splitlines())
         assert text.endswith("pub mod both;\npub mod r#type;\n")
         assert run(monkeypatch, crate / prefix / "type") == 0
+        asked = crate / "asked.rs"
+        asked.write_text(f"{MARK}(begin): object/{prefix}.i32\n{MARK}(end)\n")
+        assert run(monkeypatch, asked) == 2
+        assert f"`{prefix}.i32` cannot be the name of a type in rust" in capsys.readouterr().out
 
 
 def test_module_declarations_are_added_once(tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ from tvm_ffi.dataclasses import py_class
 for name in ("Abc", "Object", "String", "Option", "Clone", "Into", "Result", "match", "Self"):
     fields = {"s": str, "t": str | None, "u": tvm_ffi.Object | None}
     py_class(f"clash.{name}")(type(name, (tvm_ffi.Object,), {"__annotations__": fields}))
+for name in ("str", "i32", "std", "tvm_ffi"):  # left out
+    py_class(f"clash.{name}")(type(name, (tvm_ffi.Object,), {"__annotations__": {"s": str}}))
 opaque = {"ObjectCore": {"s": dict[str, int]}, "FieldGetter": {"s": dict[str, int]}}
 for name, fields in opaque.items():
     py_class(f"clash.{name}")(type(name, (tvm_ffi.Object,), {"__annotations__": fields}))

@@ -24,6 +24,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ..libinfo import find_dlpack_include_path, find_include_path
+
 RECORD = "build.json"
 # What compilers and linkers read besides their command line.
 _VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH")
@@ -176,13 +178,14 @@ def _run_words(words: list[str], directory: Path) -> _Done:
     return line, done
 
 
-# Options that name a folder of headers, in the order in which the folders are searched.
-_FOLDER_OPTIONS = (
-    ("-iquote",),
-    ("-I", "--include-directory=", "--include-directory"),
-    ("-isystem",),
-    ("-idirafter",),
+# Options and variables that name folders of headers, in the order in which they are searched.
+_FOLDERS = (
+    (("-iquote",), ()),
+    (("-I", "--include-directory=", "--include-directory"), ("CPATH",)),
+    (("-isystem",), ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")),
+    (("-idirafter",), ()),
 )
+_SYSTEM_FOLDERS = (Path("/usr/local/include"), Path("/usr/include"))
 
 
 def values_of(words: list[str], *options: str) -> list[str]:
@@ -212,13 +215,40 @@ def files_in(words: list[str], directory: Path) -> list[Path]:
     return sorted(set(found))
 
 
+def folders_of(variable: str) -> list[Path]:
+    """Return the folders that a variable of the compiler names."""
+    text = os.environ.get(variable, "")
+    return [Path(folder) for folder in text.split(os.pathsep) if folder]
+
+
+def _for_the_linker(words: list[str]) -> list[str]:
+    """Return flags without what hands them on to the linker: ``-Wl,-L,x`` is ``-L x``."""
+    found: list[str] = []
+    for word in words:
+        if word.startswith("-Wl,"):
+            found += word.split(",")[1:]
+        elif word != "-Xlinker":
+            found.append(word)
+    return found
+
+
 def libraries_in(words: list[str], directory: Path) -> list[Path]:
     """Return where ``-l`` looks in the folders of ``-L``; a file that is not there may come."""
-    folders = [directory / folder for folder in values_of(words, "-L", "--library-path=")]
+    words = _for_the_linker(words)
+    folders = [directory / f for f in values_of(words, "-L", "--library-path=", "--library-path")]
+    folders += [directory / folder for folder in folders_of("LIBRARY_PATH")]
     names: list[str] = []
-    for name in values_of(words, "-l"):
+    for name in values_of(words, "-l", "--library="):
         names += [name[1:]] if name.startswith(":") else [f"lib{name}.so", f"lib{name}.a"]
     return [folder / name for folder in folders for name in names]
+
+
+def _search_path(step: Step, directory: Path) -> list[Path]:
+    folders = [path.parent for path in step.inputs]
+    for options, variables in _FOLDERS:
+        folders += [directory / folder for folder in values_of(step.command, *options)]
+        folders += [directory / folder for name in variables for folder in folders_of(name)]
+    return list(dict.fromkeys(folders))
 
 
 def _hidden_names(step: Step, headers: list[Path], directory: Path) -> list[Path]:
@@ -227,10 +257,7 @@ def _hidden_names(step: Step, headers: list[Path], directory: Path) -> list[Path
     A header that was found in a folder of the search path would be hidden by one of the same name
     in a folder before it.
     """
-    folders = [path.parent for path in step.inputs]
-    for options in _FOLDER_OPTIONS:
-        folders += [directory / folder for folder in values_of(step.command, *options)]
-    folders = list(dict.fromkeys(folders))
+    folders = _search_path(step, directory)
     hidden: dict[Path, None] = {}
     for header in headers:
         text = str(header)
@@ -239,6 +266,35 @@ def _hidden_names(step: Step, headers: list[Path], directory: Path) -> list[Path
                 name = text[len(str(folder)) + 1 :]
                 hidden |= dict.fromkeys(earlier / name for earlier in folders[:index])
     return [path for path in hidden if not path.exists()]
+
+
+_HAS_INCLUDE = re.compile(r"""__has_include(?:_next)?\s*\(\s*["<]([^">\n]+)[">]""")
+_INCBIN = re.compile(r"""\.incbin\s+\\?"([^"\\\n]+)\\?\"""")
+
+
+def _mentioned_names(step: Step, headers: list[Path], directory: Path) -> list[Path]:
+    """Return the files that the user's own texts ask for and that no dependency file names.
+
+    These are ``__has_include``, where also a file that is not there counts, and ``.incbin``.
+    """
+    others = ("/usr/", f"{find_include_path()}/", f"{find_dlpack_include_path()}/")
+    found: dict[Path, None] = {}
+    for path in dict.fromkeys([*step.inputs, *headers]):
+        if str(path).startswith(others):
+            continue
+        try:
+            text = path.read_text("utf-8", "surrogateescape")
+        except OSError:
+            continue
+        folders = [path.parent, *_search_path(step, directory)]
+        for name in _HAS_INCLUDE.findall(text):
+            for folder in (*folders, *_SYSTEM_FOLDERS):
+                found[folder / name] = None
+                if (folder / name).exists():
+                    break
+        for name in _INCBIN.findall(text):
+            found |= {folder / name: None for folder in (directory, *folders)}
+    return list(found)
 
 
 def _entry(step: Step, directory: Path, before: dict[str, Any]) -> dict[str, Any]:
@@ -251,7 +307,10 @@ def _entry(step: Step, directory: Path, before: dict[str, Any]) -> dict[str, Any
         names += [directory / name for name in _names_in_depfile(text)]
         names = [path for path in names if path.parent != step.hints.directory]
         names += step.hints.inputs
-        names += _hidden_names(step, names, directory)
+        names += [
+            *_hidden_names(step, names, directory),
+            *_mentioned_names(step, names, directory),
+        ]
     # A source that changes while the compiler runs differs from `before` and is compiled again.
     # Not so the files in flags: some are written by the command, as with -Wl,-Map=file.
     names += step.named

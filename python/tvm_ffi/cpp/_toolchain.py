@@ -179,7 +179,9 @@ def rocm_home() -> str:
 def _output_of(*command: str) -> str:
     """Return what a command prints, or nothing if it cannot be run."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=True, timeout=60
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()

@@ -355,7 +355,7 @@ class _Plan:
                     )
         self._check_places(files)
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            _make_folder(directory)
             with _locked(directory, self.name):
                 _steps.begin_record(directory)
                 for path, data in files.items():
@@ -366,12 +366,7 @@ class _Plan:
         except OSError as error:
             if error.errno not in _CANNOT_WRITE:
                 raise
-            raise OSError(
-                error.errno,
-                f"{error.strerror}; to build in another folder set TVM_FFI_CACHE_DIR or pass "
-                "build_directory",
-                error.filename,
-            ) from error
+            raise _with_hint(error) from error
         return result
 
     def _check_places(self, files: Iterable[Path]) -> None:
@@ -415,7 +410,25 @@ class _Plan:
             return None
         compiler = _toolchain.cxx()
         flags = self._compiler(".cpp")[len(compiler) :]
-        return _precompiled.hints_for(_cache_root(), compiler, flags, _PRELUDE)
+        try:
+            root = _cache_root()
+        except FileNotFoundError:  # with a build_directory no cache is needed
+            return None
+        return _precompiled.hints_for(root, compiler, flags, _PRELUDE)
+
+
+_HINT = "to build in another folder set TVM_FFI_CACHE_DIR or pass build_directory"
+
+
+def _with_hint(error: OSError) -> OSError:
+    return OSError(error.errno, f"{error.strerror}; {_HINT}", error.filename)
+
+
+def _make_folder(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as error:  # where no folder can be made, as in /proc
+        raise _with_hint(error) from error
 
 
 def _suffix(source: str) -> str:
@@ -442,7 +455,12 @@ def _write(path: Path, data: bytes) -> None:
 
 def _cache_root() -> Path:
     named = os.environ.get("TVM_FFI_CACHE_DIR")
-    return Path(named or "~/.cache/tvm-ffi").expanduser().absolute()
+    try:
+        return Path(named or "~/.cache/tvm-ffi").expanduser().absolute()
+    except RuntimeError as error:
+        raise FileNotFoundError(
+            errno.ENOENT, f"{str(error).rstrip('.')}; {_HINT}", named or "~"
+        ) from None
 
 
 @contextmanager
@@ -594,10 +612,11 @@ def build_inline(
     `functions` are exported under their own names; a mapping gives each its documentation. With C++
     and CUDA sources, a function of the CUDA part must be declared in the C++ part to be exported.
 
-    :param output: name of the file; ``*.o`` gives an object file instead of a library
+    :param output: name of the file, of which a folder is ignored; ``*.o`` gives an object file
     :param embed_cubin: compiled GPU code, reached in the sources with ``TVM_FFI_EMBED_CUBIN(name)``
     :raises RuntimeError: the compiler failed; lines in its messages are those of your texts
-    :raises FileNotFoundError: a compiler is missing; the text says how to get it
+    :raises FileNotFoundError: a compiler is missing; the text says how to get it. Where neither a
+        variable nor a usual place names the toolkit with nvcc or hipcc, it is a RuntimeError
     """
     return _Plan(
         **_inline_plan(name, cpp_sources, cuda_sources, functions, embed_cubin),
@@ -713,6 +732,8 @@ def build_ninja(build_dir: str) -> None:
     command = [_toolchain.found("ninja", "ninja"), "-v"]
     if os.environ.get("MAX_JOBS"):
         command += ["-j", str(_steps.jobs())]
-    done = subprocess.run(command, cwd=build_dir, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=build_dir, capture_output=True, text=True, errors="replace", check=False
+    )
     if done.returncode != 0:
         raise _steps.failure("ninja", done.returncode, done.stdout, done.stderr)

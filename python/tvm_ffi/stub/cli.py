@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from . import consts as C
-from .file_utils import CodeBlock, FileInfo, blocks_of, collect_files, read_files, syntax_for
+from .file_utils import (
+    CodeBlock,
+    FileInfo,
+    blocks_of,
+    collect_files,
+    read_files,
+    syntax_for,
+    text_of,
+)
 from .generator import Generator, generator_names, get_generator
 from .layout import classify, write_coverage_report
 from .lib_state import (
@@ -22,7 +30,7 @@ from .lib_state import (
     object_info_from_type_key,
     toposort_objects,
 )
-from .utils import FuncInfo, InitConfig, Options
+from .utils import FuncInfo, InitConfig, ObjectInfo, Options
 
 __all__ = [
     "CodeBlock",
@@ -47,8 +55,8 @@ def _say(colour: str, text: str) -> None:
     print(f"{colour}{text}{C.TERM_RESET}")
 
 
-def _report_failure(file: FileInfo) -> None:
-    _say(C.TERM_RED, f'[Failed] File "{file.path}": {traceback.format_exc()}')
+def _report_failure(file: FileInfo, error: Exception) -> None:
+    _say(C.TERM_RED, f'[Failed] File "{file.path}": {text_of(error)}')
 
 
 def __main__() -> int:
@@ -58,8 +66,11 @@ def __main__() -> int:
         try:
             importlib.import_module(module)
         except (Exception, SystemExit) as error:
-            text = traceback.format_exc().rstrip()
-            _say(C.TERM_RED, f"{text}\n[Error] --imports: {module}: {error}")
+            text = f"[Error] --imports: {module}: {error}"
+            missing = error.name if isinstance(error, ModuleNotFoundError) else None
+            if missing is None or not f"{module}.".startswith(f"{missing}."):
+                text = f"{traceback.format_exc().rstrip()}\n{text}"  # what is wrong in the module
+            _say(C.TERM_RED, text)
             return 2
     try:
         libraries = [ctypes.CDLL(path) for path in opt.dlls]
@@ -69,7 +80,8 @@ def __main__() -> int:
     try:
         return _run(opt)
     except Exception as error:  # 1 would say that a file is out of date
-        _say(C.TERM_RED, f"{traceback.format_exc().rstrip()}\n[Error] {error}")
+        text = "" if isinstance(error, ValueError) else f"{traceback.format_exc().rstrip()}\n"
+        _say(C.TERM_RED, f"{text}[Error] {error}")
         return 2
     finally:
         del libraries  # what they registered was needed until here
@@ -90,10 +102,10 @@ def _run(opt: Options) -> int:
     for file in files:
         try:
             _stage_1(file, ty_map)
-        except Exception:
+        except Exception as error:
             failures += 1
             failed_files.append(file)
-            _report_failure(file)
+            _report_failure(file, error)
     files = [file for file in files if file not in failed_files]
 
     generated: set[str] = set()
@@ -117,9 +129,9 @@ def _run(opt: Options) -> int:
             _say(C.TERM_CYAN, f"[File] {file.path}")
         try:
             changed = _stage_3(file, opt, ty_map, global_funcs, generator, declared)
-        except Exception:
+        except Exception as error:
             failures += 1
-            _report_failure(file)
+            _report_failure(file, error)
             continue
         if opt.check and changed and generator.check_view(file.code_blocks) != before[file.path]:
             stale = True
@@ -178,10 +190,15 @@ def _stage_2(
     known_types = {block.param for block in blocks if block.kind == "object"}
     known_types |= _directives(files, "skip")
     types = collect_type_keys()
-    generated = set()
-    for prefix in sorted({*types, *global_funcs}):
-        if prefix != root and not prefix.startswith(f"{root}."):
-            continue
+    prefixes = [
+        prefix
+        for prefix in sorted({*types, *global_funcs})
+        if prefix == root or prefix.startswith(f"{root}.")
+    ]
+    if not prefixes:
+        print(f"[Warning] --init-prefix: nothing is registered under `{root}`", file=sys.stderr)
+    found: dict[str, list[str]] = {}
+    for prefix in prefixes:
         functions = [] if prefix in known_prefixes else global_funcs.get(prefix, [])
         keys = [
             key
@@ -189,26 +206,73 @@ def _stage_2(
             if key not in known_types and not generator.is_builtin(key)
         ]
         keys = _nameable(keys, generator)
-        if not functions and not keys:
-            continue
-        if not generator.can_place(prefix):
-            text = f"[Skipped] `{prefix}` cannot be the name of a module in {generator.name}"
-            _say(C.TERM_YELLOW, text)
-            continue
-        generated.add(prefix)
+        if (functions or keys) and _can_place(prefix, types, generator):
+            found[prefix] = keys
+    infos = _arranged(found, files, ty_map, root, init_path, generator)
+    for prefix in found:
         directory = init_path.joinpath(*prefix.split("."))
         directory.mkdir(parents=True, exist_ok=True)
         api = _opened(directory / generator.api_filename(), files, generator)
         _append(
             api,
             generator.generate_api_file(
-                api.code_blocks, ty_map, prefix, toposort_objects(keys), init_cfg, prefix == root
+                api.code_blocks, ty_map, prefix, infos[prefix], init_cfg, prefix == root
             ),
         )
         package = _opened(directory / generator.init_filename(), files, generator)
         submodule = Path(generator.api_filename()).stem
         _append(package, generator.generate_init_file(package.code_blocks, prefix, submodule))
-    return generated
+    return set(found)
+
+
+def _can_place(prefix: str, types: dict[str, list[str]], generator: Generator) -> bool:
+    """Return whether there can be a module for a prefix, and say if not."""
+    parts = prefix.split(".")
+    outer = [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
+    taken = [key for key in outer if key in types.get(key.rpartition(".")[0], ())]
+    if not generator.can_place(prefix):
+        text = f"[Skipped] `{prefix}` cannot be the name of a module in {generator.name}"
+    elif taken and generator.one_namespace:
+        text = f"[Skipped] `{prefix}`: in {generator.name} `{taken[0]}` is already a type"
+    else:
+        return True
+    _say(C.TERM_YELLOW, text)
+    return False
+
+
+def _arranged(
+    new: dict[str, list[str]],
+    files: list[FileInfo],
+    ty_map: dict[str, str],
+    root: str,
+    init_path: Path,
+    generator: Generator,
+) -> dict[str, list[ObjectInfo]]:
+    """Return the new types of each prefix, parents first, or as the generator wants it."""
+    arrange = getattr(generator, "arrange", None)
+    if arrange is None:
+        return {prefix: toposort_objects(keys) for prefix, keys in new.items()}
+    api = generator.api_filename()
+    folders = {file.path.parent: file for file in files if file.path.name == api}
+    modules, there = {}, set()
+    for prefix in sorted({*new, *(_prefix_of(folder, init_path) for folder in folders)}):
+        file = folders.get(init_path.joinpath(*prefix.split(".")))
+        blocks = file.code_blocks if file is not None else []
+        keys = [block.param for block in blocks if block.kind == "object"]
+        keys = [k for k in keys if k.rpartition(".")[0] == prefix and _is_registered(k)]
+        modules[prefix] = toposort_objects(keys) if keys else []
+        there |= {info.type_key for info in modules[prefix]}
+        if prefix in new:
+            modules[prefix] = [*modules[prefix], *toposort_objects(new[prefix])]
+    names = {key for keys in new.values() for key in keys}
+    ordered = arrange(modules, names, ty_map, root)
+    return {
+        prefix: [info for info in ordered[prefix] if info.type_key not in there] for prefix in new
+    }
+
+
+def _prefix_of(folder: Path, init_path: Path) -> str:
+    return ".".join(folder.relative_to(init_path).parts) if init_path in folder.parents else ""
 
 
 def _nameable(keys: list[str], generator: Generator) -> list[str]:

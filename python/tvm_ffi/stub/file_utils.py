@@ -6,6 +6,7 @@ from __future__ import annotations
 import codecs
 import difflib
 import os
+import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,21 @@ from . import consts as C
 _KINDS = get_args(C.STUB_BLOCK_KINDS)
 _KINDS_WITH_TEXT = ("global", "object", "export")
 _KINDS_ALONE = ("import-section", "__all__")
+
+
+class MarkerError(ValueError):
+    """A marker that cannot be read."""
+
+    def __init__(self, message: str, lineno: int) -> None:
+        super().__init__(message)
+        self.lineno = lineno
+
+
+def text_of(error: Exception) -> str:
+    """Return what to print: the message of a mistake in a file, all of what is not expected."""
+    if isinstance(error, (ValueError, OSError)):
+        return str(error)
+    return "".join(traceback.format_exception(error))
 
 
 def syntax_for(path: Path) -> C.MarkerSyntax:
@@ -55,10 +71,10 @@ class CodeBlock:
                 return CodeBlock(kind, value, lineno, None, [])  # type: ignore[arg-type]
             if text in _KINDS_ALONE:
                 return CodeBlock(text, "", lineno, None, [])  # type: ignore[arg-type]
-            raise ValueError(f"Unknown stub type `{text}` at line {lineno}")
+            raise MarkerError(f"Unknown stub type `{text}` at line {lineno}", lineno)
         name, separator, payload = line[len(syntax.prefix) :].partition("):")
         if not separator or not name.replace("-", "_").isidentifier():
-            raise ValueError(f"Unknown stub type at line {lineno}: {line}")
+            raise MarkerError(f"Unknown stub type at line {lineno}: {line}", lineno)
         return CodeBlock("directive", (name, payload.strip()), lineno, lineno, [])
 
 
@@ -68,7 +84,8 @@ def blocks_of(lines: Iterable[str], syntax: C.MarkerSyntax) -> Iterator[CodeBloc
     for lineno, line in enumerate(lines, 1):
         text = line.strip()
         if text.startswith(syntax.begin) and "\t" in line[: len(line) - len(line.lstrip())]:
-            raise ValueError(f"The marker at line {lineno} is indented with a tab; use blanks")
+            message = f"The marker at line {lineno} is indented with a tab; use blanks"
+            raise MarkerError(message, lineno)
         if not text.startswith(syntax.prefix):
             if inside is None:
                 yield CodeBlock(None, "", lineno, lineno, [line])
@@ -76,12 +93,12 @@ def blocks_of(lines: Iterable[str], syntax: C.MarkerSyntax) -> Iterator[CodeBloc
                 inside.lines.append(line)
         elif text.startswith(syntax.begin):
             if inside is not None:
-                raise ValueError(f"Nested stub not permitted at line {lineno}")
+                raise MarkerError(f"Nested stub not permitted at line {lineno}", lineno)
             inside = CodeBlock.from_begin_line(lineno, text, syntax)
             inside.lines.append(line)
         elif text.startswith(syntax.end):
             if inside is None:
-                raise ValueError(f"Unmatched `{syntax.end}` found at line {lineno}")
+                raise MarkerError(f"Unmatched `{syntax.end}` found at line {lineno}", lineno)
             inside.lines.append(line)
             inside.lineno_end = lineno
             yield inside
@@ -92,7 +109,7 @@ def blocks_of(lines: Iterable[str], syntax: C.MarkerSyntax) -> Iterator[CodeBloc
             block.lines.append(line)
             yield block
     if inside is not None:
-        raise ValueError("Unclosed stub block at end of file")
+        raise MarkerError("Unclosed stub block at end of file", inside.lineno_start)
 
 
 @dataclass
@@ -199,10 +216,10 @@ def read_files(paths: Iterable[Path], source_exts: Collection[str]) -> tuple[lis
     for path in found:
         try:
             info = FileInfo.from_file(path)
-        except Exception:
-            from traceback import format_exc
-
-            print(f"{C.TERM_RED}[File] {path}\n[Error]\n{format_exc()}{C.TERM_RESET}")
+        except Exception as error:
+            line = getattr(error, "lineno", None)
+            where = f'File "{path}"' + ("" if line is None else f", line {line}")
+            print(f"{C.TERM_RED}[Error] {where}: {text_of(error)}{C.TERM_RESET}")
             failures += 1
             continue
         if info is not None:

@@ -27,6 +27,7 @@ class Generator(Protocol):
     source_exts: frozenset[str]
     syntax: MarkerSyntax
     directive_kinds: frozenset[str]
+    one_namespace: bool  # a type and a module beside it cannot have the same name
 
     def default_ty_map(self) -> dict[str, str]:
         """Return the names of types that the user need not map."""

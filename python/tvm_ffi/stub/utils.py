@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core import MISSING, TypeInfo, TypeSchema, _lookup_type_attr
@@ -158,6 +158,7 @@ class ObjectInfo:
     ancestors: list[str] = field(default_factory=list)
     total_size: int | None = None
     is_final: bool | None = None
+    init: FuncInfo | None = None  # a constructor of the type's own; `init_fields` do not say it
 
     def has_overloaded_methods(self) -> bool:
         """Return whether two methods have the same name and kind."""
@@ -182,22 +183,33 @@ class ObjectInfo:
         ]
         parent = type_info.parent_type_info
         init = _lookup_type_attr(type_info.type_index, "__ffi_init__")
-        has_init = init is not None or any(m.schema.name == "__ffi_init__" for m in methods)
+        explicit = next((m for m in methods if m.schema.name == "__ffi_init__"), None)
+        init_fields = [
+            InitFieldInfo(f.name, NamedTypeSchema.from_type_field(f), f.c_kw_only, f.c_has_default)
+            for level in chain
+            for f in level.fields or ()
+            if f.c_init
+        ]
         return ObjectInfo(
             fields=[NamedTypeSchema.from_type_field(f) for f in type_info.fields or ()],
             methods=methods,
             type_key=type_info.type_key,
             parent_type_key=None if parent is None else parent.type_key,
-            init_fields=[
-                InitFieldInfo(
-                    f.name, NamedTypeSchema.from_type_field(f), f.c_kw_only, f.c_has_default
-                )
-                for level in chain
-                for f in level.fields or ()
-                if f.c_init
-            ],
-            has_init=has_init,
+            init_fields=init_fields,
+            has_init=init is not None or explicit is not None,
             ancestors=[level.type_key for level in chain[:-1]],
             total_size=type_info.total_size if type_info._has_type_metadata else None,
             is_final=_lookup_type_attr(type_info.type_index, "__ffi_type_final__"),
+            init=None if explicit is None else _with_names(explicit, init_fields),
         )
+
+
+def _with_names(init: FuncInfo, fields: list[InitFieldInfo]) -> FuncInfo:
+    """Return a constructor with the names that its parameters have at run time.
+
+    If it has none of its own, and there are as many as fields, they are those of the fields.
+    """
+    _, parameters = function_types(init.schema)
+    if init.names is not None or parameters is None or len(parameters) != len(fields):
+        return init
+    return replace(init, names=tuple(item.name for item in fields))

@@ -114,7 +114,9 @@ def build(torch: Any, device: str, output: Path, build_dir: Path | None = None) 
         folder.mkdir(parents=True, exist_ok=True)
         part = output.with_name(f"{output.name}.tmp")
         command = _command(torch, device, part)
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
+        )
         if done.returncode != 0:
             raise RuntimeError(
                 f"The compiler failed with status {done.returncode}: {shlex.join(command)}\n"

@@ -27,7 +27,9 @@ def _run(command: list[str], verbose: bool, folder: str | None = None) -> None:
     if verbose:
         print(" ".join(command))
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
+        )
     except FileNotFoundError:
         raise RuntimeError(
             f"{command[0]} was not found. "

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from io import StringIO
 
+from ...core import _abi, _object_type_key_to_index
 from ..consts import MarkerSyntax
 from ..file_utils import CodeBlock
 from ..utils import FuncInfo, InitConfig, ObjectInfo, Options
@@ -48,6 +49,16 @@ def _fill(code: CodeBlock, body: Iterable[str], indent: int) -> None:
     code.lines[1:-1] = [blanks + line if line else line for line in body]
 
 
+def has_class(origin: str) -> bool:
+    """Return whether a type can be imported: it has a module, and its names are identifiers."""
+    if "." in origin:
+        return all(map(is_name, origin.split(".")))
+    index = _object_type_key_to_index(origin)
+    return (
+        index is None or index < _abi.kTVMFFIStaticObjectBegin
+    )  # not a type key, but as `int` or `Array`
+
+
 def _naming(
     ty_map: dict[str, str], imports: list[ImportItem], taken: Collection[str]
 ) -> Callable[[str], str]:
@@ -55,6 +66,8 @@ def _naming(
 
     def name_of(origin: str) -> str:
         full = ty_map.get(origin, origin)
+        if full == origin and not has_class(origin):
+            full = ty_map.get("Object", C.TY_MAP_DEFAULTS["Object"])
         name = full.rpartition(".")[2]
         if "." not in full:
             return name
@@ -212,8 +225,12 @@ def generate_python_ffi_api(
     init_cfg: InitConfig,
     is_root: bool,
     syntax: MarkerSyntax,
+    late: Mapping[str, str] | None = None,
 ) -> str:
-    """Return what a file of functions and classes lacks."""
+    """Return what a file of functions and classes lacks.
+
+    :param late: modules of base classes that must not be imported before the class needs them
+    """
     kinds = {block.kind for block in code_blocks}
     text = StringIO()
     if not code_blocks:
@@ -229,7 +246,8 @@ def generate_python_ffi_api(
     if object_infos:
         if not _has_import(code_blocks, "register_object"):
             text.write(f"{syntax.import_object} tvm_ffi.register_object;False;_FFI_REG_OBJ\n")
-        text.write(_classes_text(ty_map, object_infos, syntax))
+        there = {block.param for block in code_blocks if block.kind == "object"}
+        text.write(_classes_text(ty_map, object_infos, syntax, there, late))
     if "__all__" not in kinds:
         text.write(f"\n__all__ = [\n    {syntax.begin} __all__\n    {syntax.end}\n]\n")
     return text.getvalue()
@@ -260,20 +278,34 @@ def generate_python_classes(
     return (text + _classes_text(ty_map, object_infos, syntax, there)).rstrip("\n")
 
 
+def base_of(info: ObjectInfo, ty_map: Mapping[str, str]) -> str:
+    """Return the key of the nearest ancestor that has a class."""
+    for key in (info.parent_type_key, *reversed(info.ancestors)):
+        if key is not None and (key in ty_map or ("." in key and has_class(key))):
+            return key
+    return "ffi.Object"
+
+
 def _classes_text(
     ty_map: dict[str, str],
     object_infos: list[ObjectInfo],
     syntax: MarkerSyntax,
     there: Collection[str] = (),
+    late: Mapping[str, str] | None = None,
 ) -> str:
     text = StringIO()
     defined = {info.type_key for info in object_infos} | set(there)
     for info in object_infos:
         if not is_name((info.type_key or "").rpartition(".")[2]):
             continue
-        parent = info.parent_type_key or "ffi.Object"
+        parent = base_of(info, ty_map)
         if parent in defined:
             base = parent.rpartition(".")[2]
+        elif parent not in ty_map and parent in (late or {}):
+            assert late is not None
+            base = "_" + parent.replace(".", "_")
+            name = parent.rpartition(".")[2]
+            text.write(f"from {late[parent]} import {name} as {base}  # noqa: E402\n")
         else:
             full = ty_map.get(parent, parent)
             base = "_" + full.replace(".", "_")

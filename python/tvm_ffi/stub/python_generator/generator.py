@@ -10,7 +10,7 @@ from typing import Any
 from .. import consts as stub_consts
 from ..file_utils import CodeBlock
 from ..utils import FuncInfo, InitConfig, ObjectInfo, Options
-from . import codegen
+from . import bases, codegen
 from . import consts as C
 from .utils import ImportItem, PythonImports, is_name
 
@@ -24,6 +24,10 @@ class PythonGenerator:
     source_exts = frozenset({".py", ".pyi"})
     syntax = stub_consts.PYTHON_SYNTAX
     directive_kinds = frozenset({"import-object"})
+    one_namespace = False
+
+    def __init__(self) -> None:
+        self._late: dict[str, str] = {}
 
     def default_ty_map(self) -> dict[str, str]:
         """Return the names of the FFI's own types."""
@@ -80,6 +84,10 @@ class PythonGenerator:
     ) -> None:
         """Write functions."""
         codegen.generate_python_global_funcs(code, global_funcs, ty_map, imports.items, opt)
+        for function in global_funcs:
+            if not is_name(function.schema.name.rpartition(".")[2]):
+                text = f"`{function.schema.name}` cannot be the name of a function in {self.name}"
+                print(f"{stub_consts.TERM_YELLOW}[Skipped] {text}{stub_consts.TERM_RESET}")
 
     def generate_object_block(
         self,
@@ -130,8 +138,28 @@ class PythonGenerator:
     ) -> str:
         """Return what a file with these blocks lacks."""
         return codegen.generate_python_ffi_api(
-            code_blocks, ty_map, module_name, object_infos, init_cfg, is_root, self.syntax
+            code_blocks,
+            ty_map,
+            module_name,
+            object_infos,
+            init_cfg,
+            is_root,
+            self.syntax,
+            self._late,
         )
+
+    def arrange(
+        self,
+        modules: dict[str, list[ObjectInfo]],
+        new: set[str],
+        ty_map: dict[str, str],
+        root: str,
+    ) -> dict[str, list[ObjectInfo]]:
+        """Return the classes of files in an order in which the files can be imported."""
+        ordered, late = bases.arrange(modules, new, ty_map, root)
+        api = Path(self.api_filename()).stem
+        self._late = {key: f"{key.rpartition('.')[0]}.{api}" for key in late}
+        return ordered
 
     def generate_classes(
         self, code_blocks: list[CodeBlock], ty_map: dict[str, str], object_infos: list[ObjectInfo]

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from ..utils import FuncInfo, InitFieldInfo, NamedTypeSchema, ObjectInfo, function_types
+from ..utils import FuncInfo, InitFieldInfo, ObjectInfo, TypeSchema, function_types
 from .consts import MOD_MAP
 
 __all__ = [
@@ -76,8 +76,27 @@ def is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
-def _numbered(types: Iterable[NamedTypeSchema], first: int, ty_map: TyMap) -> list[str]:
+def _numbered(types: Iterable[TypeSchema], first: int, ty_map: TyMap) -> list[str]:
     return [f"_{i}: {schema.input_repr(ty_map)}" for i, schema in enumerate(types, first)]
+
+
+def _can_be_parameters(names: Sequence[str]) -> bool:
+    return len(set(names)) == len(names) and all(map(is_name, names))
+
+
+def _parameters(func: FuncInfo, types: Sequence[TypeSchema], accepts: TyMap) -> list[str]:
+    """Return the parameters with their names or, if these cannot be used, with numbers."""
+    shown = _numbered(types, 0, accepts)
+    names = func.names or ()
+    if func.is_member and names:
+        names = ("self", *names[1:])
+    is_named = len(names) == len(shown) and _can_be_parameters(names)
+    if is_named:
+        texts = (item.partition(": ")[2] for item in shown)
+        shown = [f"{name}: {text}" for name, text in zip(names, texts, strict=True)]
+    for i in range(len(shown) - func.defaults, len(shown)):
+        shown[i] += " = ..."
+    return shown if is_named or not shown else [*shown, "/"]
 
 
 def render_func_signature(
@@ -96,16 +115,7 @@ def render_func_signature(
     returned = result.output_repr(ty_map)
     if parameters is None:
         return f"{start}(*args: {ty_map('Any')}) -> {returned}: ..."
-    shown = _numbered(parameters, 0, accepts)  # type: ignore[arg-type]
-    names = func.names or ()
-    is_named = len(names) == len(shown) and len(set(names)) == len(names)
-    if is_named and all(map(is_name, names[func.is_member :])):
-        types = (item.partition(": ")[2] for item in shown)
-        shown = [f"{name}: {type_}" for name, type_ in zip(names, types, strict=True)]
-        for i in range(len(shown) - func.defaults, len(shown)):
-            shown[i] += " = ..."
-    elif shown:
-        shown.append("/")
+    shown = _parameters(func, parameters, accepts)
     if shown and func.is_member:
         shown[0] = "self"
     return f"{start}({', '.join(shown)}) -> {returned}: ..."
@@ -123,7 +133,7 @@ def _ffi_init_signature(method: FuncInfo, ty_map: TyMap, accepts: TyMap, indent:
     if parameters is None:
         shown = ["self", f"*args: {ty_map('Any')}"]
     elif parameters:
-        shown = ["self", *_numbered(parameters, 0, accepts), "/"]  # type: ignore[arg-type]
+        shown = ["self", *_numbered(parameters, 0, accepts), "/"]
     else:
         shown = ["self"]
     return f"{' ' * indent}def __ffi_init__({', '.join(shown)}) -> None: ..."
@@ -156,6 +166,10 @@ def render_object_methods(
 
 
 def _init_parameters(fields: list[InitFieldInfo], ty_map: TyMap) -> str:
+    if not _can_be_parameters(["self", *(item.name for item in fields)]):
+        anything = ty_map("Any")
+        return f"self, *args: {anything}, **kwargs: {anything}"
+
     def shown(kw_only: bool) -> list[str]:
         chosen = [item for item in fields if item.kw_only == kw_only]
         chosen.sort(key=lambda item: item.has_default)
@@ -174,7 +188,15 @@ def render_object_init(
     """Return the ``def`` line of ``__init__``, if the type can be constructed."""
     if not info.has_init:
         return []
-    parameters = _init_parameters(info.init_fields, input_ty_map or ty_map)
+    accepts = input_ty_map or ty_map
+    types = None if info.init is None else function_types(info.init.schema)[1]
+    if info.init is None or types is None:
+        parameters = _init_parameters(info.init_fields, accepts)
+    else:
+        names = info.init.names
+        is_clear = names is not None and "self" not in names
+        init = info.init if is_clear else replace(info.init, names=None)
+        parameters = ", ".join(["self", *_parameters(init, types, accepts)])
     return [f"{' ' * indent}def __init__({parameters}) -> None: ..."]
 
 

@@ -89,5 +89,12 @@ RUST_PRELUDE = {
     "Clone": (r"(?<![\w:])Clone::", "::core::clone::Clone::"),
 }
 RUST_NOT_RAW_IDENTIFIERS = frozenset({"self", "Self", "super", "crate"})
+# A type of this name would hide a primitive type or a crate from generated code.
+RUST_NOT_TYPE_NAMES = frozenset(
+    {
+        *RUST_EXACT_PARAMS,
+        *("char", "str", "i128", "u128", "f16", "f128", "std", "core", "alloc", "tvm_ffi"),
+    }
+)
 RUST_RESERVED_MEMBERS = frozenset({"base"})
 RUST_MAX_WIDTH = 100

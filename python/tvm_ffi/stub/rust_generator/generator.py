@@ -23,7 +23,7 @@ from .utils import (
     check_tokens,
     is_crate_type_key,
     is_rust_module,
-    is_rust_name,
+    is_rust_type_name,
     rust_module_path,
 )
 
@@ -67,6 +67,7 @@ class RustGenerator:
     source_exts = frozenset({".rs"})
     syntax = stub_consts.RUST_SYNTAX
     directive_kinds = C.RUST_DIRECTIVE_KINDS
+    one_namespace = True
 
     def default_ty_map(self) -> dict[str, str]:
         """Return the names of the FFI's own types."""
@@ -97,7 +98,7 @@ class RustGenerator:
 
     def can_name(self, type_key: str) -> bool:
         """Return whether the type can have a name in Rust."""
-        return is_rust_name(type_key.rpartition(".")[2])
+        return is_rust_type_name(type_key.rpartition(".")[2])
 
     def can_place(self, prefix: str) -> bool:
         """Return whether there can be a module for a prefix."""

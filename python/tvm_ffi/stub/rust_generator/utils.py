@@ -22,6 +22,7 @@ __all__ = [
     "is_crate_type_key",
     "is_rust_module",
     "is_rust_name",
+    "is_rust_type_name",
     "render_rust_type",
     "rust_class",
     "rust_ident",
@@ -68,6 +69,8 @@ class RustImports:
         """Keep the names of types that the file defines free of imports."""
         owners: dict[str, str] = {}
         for key in type_keys:
+            if not is_rust_type_name(key.rpartition(".")[2]):
+                raise ValueError(f"`{key}` cannot be the name of a type in rust")
             for name in (rust_class(key), rust_class(key, "Obj")):
                 if owners.setdefault(name, key) != key:
                     raise ValueError(
@@ -138,6 +141,11 @@ def rust_class(type_key: str, suffix: str = "") -> str:
 def is_rust_name(name: str) -> bool:
     """Return whether a name can be written in Rust, perhaps as a raw identifier."""
     return name.isidentifier() and name != "_"
+
+
+def is_rust_type_name(name: str) -> bool:
+    """Return whether a type can have this name; some would hide what generated code uses."""
+    return is_rust_name(name) and name not in C.RUST_NOT_TYPE_NAMES
 
 
 def is_rust_module(name: str) -> bool:
