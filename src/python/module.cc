@@ -52,6 +52,10 @@ constexpr UpperLayers MakeUpperLayers() {
   layers.init_function = InitFunctionWrapper;
   layers.init_handle_by_constructor = InitHandleByConstructor;
   layers.recycle_callback = RecycleCallback;
+  layers.drop_spares = [] {
+    DropSpareCallbacks();
+    DropSpareTensors();
+  };
   layers.callable_of = CallableOf;
   // kinds/
   layers.find_setter = FindSetter;

@@ -651,6 +651,19 @@ def test_no_leaks_catches(keeper: Any, name: str) -> None:
     assert "stayed" in str(caught.value)
 
 
+def test_no_leaks_catches_what_is_made_of_spare_parts(keeper: Any) -> None:
+    # What was an argument is used again for the next callback or array, and not made anew.
+    array = pytest.importorskip("numpy").zeros(3)
+    for leaked in (lambda: None, array):
+        keeper.push(leaked)  # not kept: cleared, and made again below
+        keeper.clear()
+        for _ in range(40):
+            testing.nop(leaked)
+        with pytest.raises(LeakError), no_leaks():
+            keeper.push(leaked)
+        keeper.clear()
+
+
 def test_no_leaks_lets_go_what_goes() -> None:
     def work() -> None:
         node = Node()

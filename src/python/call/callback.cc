@@ -270,6 +270,10 @@ bool RecycleCallback(TVMFFIObject* function) {
   return true;
 }
 
+void DropSpareCallbacks() {
+  while (TVMFFIObject* h = PyCallback::Reuse(Py_None)) Engine::DropStrong(h);
+}
+
 void LetGoOfKept(CallArguments* args) {
   TVMFFIObject* only = args->OnlyKept();
   if (only == nullptr) return args->LetGoOfAll();

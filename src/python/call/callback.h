@@ -18,6 +18,7 @@ PyObject* WrapCallable(PyObject* callable, const DLPackExchangeAPI* api = nullpt
 PyObject* CallableOf(TVMFFIObject* function);
 // Keeps a callback that nobody uses any more, for the next one. False if it is something else.
 bool RecycleCallback(TVMFFIObject* function);
+void DropSpareCallbacks();
 // At the end of a call that has succeeded, with no exception pending and this thread attached: lets
 // go of what the call kept. That is nothing, or else most often one callback.
 void LetGoOfKept(CallArguments* args);

@@ -101,6 +101,10 @@ TVMFFIObject* TensorOver(PyObject* owner, const DLTensor& prototype) {
 
 bool RecycleTensor(TVMFFIObject* tensor) { return PythonTensorObj::Recycle(tensor); }
 
+void DropSpareTensors() {
+  while (TVMFFIObject* h = PythonTensorObj::Reuse(Py_None, DLTensor{})) Engine::DropStrong(h);
+}
+
 PyObject* MemoryOwnerOf(TVMFFIObject* tensor) {
   auto* deleter = tensor->deleter;
   // Made while another allocator was current, and adopted: the table has the deleter.

@@ -12,6 +12,7 @@ TVMFFIObject* TensorOver(PyObject* owner, const DLTensor& prototype);
 // Keeps a tensor of TensorOver that nobody else has for the next one. Takes over the reference;
 // false if it is not such a tensor.
 bool RecycleTensor(TVMFFIObject* tensor);
+void DropSpareTensors();
 // The Python object whose memory a tensor shows and keeps, borrowed, or NULL.
 PyObject* MemoryOwnerOf(TVMFFIObject* tensor);
 

@@ -21,6 +21,8 @@
 #include <cstring>
 #include <new>
 
+#include "python/wrap/upper_layers.h"
+
 namespace tether_py {
 
 Recorder& recorder = *new Recorder();  // objects die later than static variables
@@ -145,6 +147,7 @@ PyObject* StartRecording(PyObject*, PyObject* package) {
   const char* folder = PyUnicode_AsUTF8(package);
   if (folder == nullptr) return nullptr;
   if (recorder.is_on) Py_RETURN_FALSE;
+  upper_layers.drop_spares();  // a spare one that is used again is not allocated again
   recorder.package = folder;
   recorder.usual_table = &Runtime::Table();
   recorder.table = *recorder.usual_table;

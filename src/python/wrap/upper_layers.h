@@ -18,6 +18,8 @@ struct UpperLayers {
   bool (*recycle_callback)(TVMFFIObject* function);
   // data/: the same for a tensor over the memory of a Python object.
   bool (*recycle_tensor)(TVMFFIObject* tensor);
+  // call/, data/: what these two have kept is dropped.
+  void (*drop_spares)();
   // call/: the Python callable inside a function of this frontend, borrowed, or NULL.
   PyObject* (*callable_of)(TVMFFIObject* function);
   // data/: the Python object whose memory a tensor shows and keeps, borrowed, or NULL.
@@ -35,8 +37,8 @@ struct UpperLayers {
 
   // A member that is added does not compile until it is checked here too.
   constexpr bool IsComplete() const {
-    auto [a, b, c, d, e, f, g, h, i, j, k] = *this;
-    return a && b && c && d && e && f && g && h && i && j && k;
+    auto [a, b, c, d, e, f, g, h, i, j, k, l] = *this;
+    return a && b && c && d && e && f && g && h && i && j && k && l;
   }
 };
 extern const UpperLayers upper_layers;
