@@ -376,6 +376,9 @@ class MutateWalkObj : public StructuralMapEngineBase {
     bool is_fixed = true;      // nobody can change which parts there are
     bool has_callback = true;  // there may be one
     bool can_copy = true;
+    // An object without fields that cannot be copied: a tensor, a function. It is an error to meet
+    // one that no callback takes.
+    bool is_opaque = false;
     TVMFFISEqHashKind kind = kTVMFFISEqHashKindUnsupported;
     const DynamicCallback* callback = nullptr;
     const TVMFFITypeInfo* type = nullptr;  // of objects with fields
@@ -413,6 +416,8 @@ class MutateWalkObj : public StructuralMapEngineBase {
           facts.kind = StructuralKindOf(facts.type);
           static const reflection::TypeAttrColumn copiers(type_attr::kShallowCopy);
           facts.can_copy = copiers[type_index].type_index() == kTVMFFIFunction;
+          facts.is_opaque = !facts.can_copy && !IsFreeVarOrDAGNode(facts.kind) &&
+                            FieldCursor(facts.type).Next() == nullptr;
         }
     }
     if (callbacks_ != nullptr) facts.callback = FindCallback(*callbacks_, type_index);
@@ -509,10 +514,13 @@ class MutateWalkObj : public StructuralMapEngineBase {
     if (dispatch_.form == kOwn && matched) return Become(std::move(answer), result);
     if (IsUnchanged(answer) || answer.same_as(value->any())) {
       if (holder == Holder::kSlot && is_there) value->LetGo();
+      if (matched && facts.is_opaque) return Step::kUnchanged;
       return Start(facts, value, region, may_change && is_there, holder, result);
     }
     Part made = Part::Owned(std::move(answer));
-    Step step = Start(FactsOf(made.type_index()), &made, region, true, Holder::kSafe, result, true);
+    const Facts& of_made = FactsOf(made.type_index());
+    if (of_made.is_opaque) return Become(made.Take(), result);
+    Step step = Start(of_made, &made, region, true, Holder::kSafe, result, true);
     if (step == Step::kUnchanged) return Become(made.Take(), result);
     return step;
   }
@@ -564,8 +572,11 @@ class MutateWalkObj : public StructuralMapEngineBase {
                FindVar(value->view(), facts.kind, region, &made)) {
       // known already
     } else if (facts.shape != Shape::kLeaf) {
+      if (CallbackDecides(facts)) {
+        return Complete(value, region, holder, Step::kUnchanged, result);
+      }
       if (!facts.can_copy) {
-        failure_ = Error("TypeError", "__ffi_shallow_copy__ must be an ffi.Function", "");
+        failure_ = CannotCopy(value->view());
         AddFrame(failure_, value->view());
       } else if (Open(facts, std::move(*value), region, may_change, holder, is_replacement)) {
         return Step::kPushed;
@@ -573,6 +584,11 @@ class MutateWalkObj : public StructuralMapEngineBase {
       made = TakeFailure();
     }
     return Complete(value, region, holder, Become(std::move(made), result), result);
+  }
+
+  // In post-order, an object that has nothing to descend to needs no copy if a callback takes it.
+  bool CallbackDecides(const Facts& facts) const {
+    return facts.is_opaque && dispatch_.form == kPost && facts.has_callback;
   }
 
   // Puts a frame for the parts of a value on the stack. False: that failed, and failure_ says why.
@@ -821,6 +837,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
     bool matched = false;
     Any answer;
     Call(facts, seen, region, false, &matched, &answer);
+    if (!matched && is_same && facts.is_opaque && !IsError(answer)) answer = CannotCopy(seen);
     if (IsError(answer)) AddFrame(answer, seen);
     if (answer.same_as(value->any())) return Step::kUnchanged;
     if (!IsUnchanged(answer)) return Become(std::move(answer), result);

@@ -5,6 +5,7 @@
 #include <tvm/ffi/container/dict.h>
 #include <tvm/ffi/container/list.h>
 #include <tvm/ffi/container/map.h>
+#include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/extra/structural_equal.h>
 #include <tvm/ffi/extra/structural_mutate.h>
 #include <tvm/ffi/reflection/registry.h>
@@ -281,12 +282,30 @@ TEST(StructuralMap, ErrorsNameEachNodeOnce) {
 
 TEST(StructuralMap, WhatCannotBeCopiedFails) {
   EXPECT_EQ(ErrorText([] { StructuralMap<kPost>(Make<NoCopyObj>(), Double); }),
-            "TypeError: __ffi_shallow_copy__ must be an ffi.Function");
+            "TypeError: __ffi_shallow_copy__ must be an ffi.Function, but type "
+            "`test.mutate.NoCopy` has none");
   Function f = Function::FromTyped([] {});
   EXPECT_EQ(ErrorText([&] { StructuralMap<kPost>(Array<Any>{f}, Double); }),
-            "TypeError: __ffi_shallow_copy__ must be an ffi.Function");
+            "TypeError: __ffi_shallow_copy__ must be an ffi.Function, but type `ffi.Function` has "
+            "none");
   Any made = StructuralMap<kPre>(Array<Any>{f}, [](const Function&) { return 1; });
   EXPECT_TRUE(Same(made, Array<Any>{1}));
+}
+
+TEST(StructuralMap, CallbacksReplaceWhatHasNoParts) {
+  Function f = Function::FromTyped([] {});
+  auto to_one = [](const Function&) { return 1; };
+  auto keep = [](const Function&) { return Unchanged{}; };
+  EXPECT_TRUE(Same(StructuralMap<kPost>(Array<Any>{f, 2}, to_one), Array<Any>{1, 2}));
+  EXPECT_TRUE(Same(StructuralMap<kPost>(f, to_one), 1));
+  Array<Any> root = {f, Shape({1, 2})};
+  EXPECT_EQ(ErrorText([&] { StructuralMap<kPost>(root, keep); }),
+            "TypeError: __ffi_shallow_copy__ must be an ffi.Function, but type `ffi.Shape` has "
+            "none");
+  auto keep_shape = [](const Shape& shape) { return shape; };
+  EXPECT_TRUE(StructuralMap<kPost>(root, keep, keep_shape).same_as(root));
+  EXPECT_TRUE(StructuralMap<kPre>(root, keep, keep_shape).same_as(root));
+  EXPECT_TRUE(Same(StructuralMap<kPre>(1, [](int64_t i) { return Shape({i}); }), Shape({1})));
 }
 
 TEST(StructuralMap, HooksDriveTheEngine) {

@@ -235,8 +235,62 @@ def test_bad_arguments() -> None:
         for wrong in (3, {int: double}):
             with pytest.raises(TypeError, match=f"{function.__name__} callbacks must be"):
                 function([1], wrong)
-    with pytest.raises(TypeError, match="__ffi_shallow_copy__ must be an ffi.Function"):
-        structural_map([tvm_ffi.convert(len)], (int, double))
+
+
+class Opaque:
+    pass
+
+
+WITHOUT_PARTS = {
+    "ffi.Shape": lambda: tvm_ffi.Shape((1, 2)),
+    "ffi.Tensor": lambda: tensor((2,)),
+    "ffi.Function": lambda: tvm_ffi.convert(len),
+    "ffi.OpaquePyObject": Opaque,
+}
+
+
+def tensor(shape: tuple[int, ...]) -> Any:
+    return tvm_ffi.from_dlpack(pytest.importorskip("numpy").zeros(shape))
+
+
+@pytest.mark.parametrize("key", WITHOUT_PARTS)
+def test_errors_name_the_type_that_cannot_be_copied(key: str) -> None:
+    value = WITHOUT_PARTS[key]()
+    text = f"__ffi_shallow_copy__ must be an ffi.Function, but type `{key}` has none"
+    for order in ("pre", "post"):
+        for callbacks in ((), (int, double), (tvm_ffi.Map, double)):
+            with pytest.raises(TypeError, match=text):
+                structural_map([value], callbacks, order=order)
+            with pytest.raises(TypeError, match=text):
+                structural_map(Pair(1, value), callbacks, order=order)
+    with pytest.raises(TypeError, match=text):
+        structural_mutate([value], (int, lambda value, mutator: value))
+
+
+def replace_part(part: Any) -> Any:
+    return part if isinstance(part, (int, tvm_ffi.Array, Pair)) else 1
+
+
+@pytest.mark.parametrize("key", WITHOUT_PARTS)
+def test_callbacks_take_values_without_parts(key: str) -> None:
+    value = WITHOUT_PARTS[key]()
+    for order in ("pre", "post"):
+        seen = []
+
+        def replace(part: Any, seen: list[Any] = seen) -> Any:
+            seen.append(part)
+            return replace_part(part)
+
+        root = tvm_ffi.Array([value, 2])
+        made = structural_map(root, (object, replace), order=order)
+        assert list(made) == [1, 2] and len(seen) >= 3
+        kept = structural_map(root, (object, lambda part: part), order=order)
+        # A plain Python object that returns to C++ is wrapped again.
+        assert kept.same_as(root) or kept[0] is value
+        pair = structural_map(Pair(value, 2), (object, replace_part), order=order)
+        assert (pair.a, pair.b) == (1, 2)
+    made = structural_mutate([value], (tvm_ffi.Object, lambda value, mutator: 1))
+    assert made == 1
 
 
 def test_deep_and_cyclic_values() -> None:

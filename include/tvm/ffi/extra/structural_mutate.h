@@ -272,12 +272,19 @@ inline bool IsFreeVarOrDAGNode(TVMFFISEqHashKind kind) {
   return kind == kTVMFFISEqHashKindFreeVar || kind == kTVMFFISEqHashKindDAGNode;
 }
 
+inline Error CannotCopy(AnyView value) {
+  return Error("TypeError",
+               "__ffi_shallow_copy__ must be an ffi.Function, but type `" + value.GetTypeKey() +
+                   "` has none",
+               "");
+}
+
 // A copy of an object that shares its fields, by `__ffi_shallow_copy__`.
 inline Expected<ObjectRef> ShallowCopyOf(const Object* object) noexcept {
   static const reflection::TypeAttrColumn copiers(type_attr::kShallowCopy);
   AnyView copier = copiers[object->type_index()];
   if (copier.type_index() != TypeIndex::kTVMFFIFunction) {
-    return Error("TypeError", "__ffi_shallow_copy__ must be an ffi.Function", "");
+    return CannotCopy(object);
   }
   Expected<Any> copy = copier.cast<Function>().CallExpected<Any>(object);
   if (copy.is_err()) return copy.error();
