@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registration of ffi.StructuralKey: fields, constructor, and the two hooks that let Map and Dict
-// find an entry by the structure of its key.
+// Registration of ffi.StructuralKey: fields, constructor, the two hooks that let Map and Dict find
+// an entry by the structure of its key, and the one that keeps the hash right where keys are
+// mapped.
 #include <tvm/ffi/extra/structural_key.h>
+#include <tvm/ffi/extra/structural_mutate.h>
 #include <tvm/ffi/reflection/registry.h>
+
+#include <utility>
 
 namespace tvm {
 namespace ffi {
@@ -26,6 +30,16 @@ bool EqualKey(const Any& lhs, const Any& rhs) {
   return left->hash_i64 == right->hash_i64 && StructuralEqual::Equal(left->key, right->key);
 }
 
+// The hash is not mutated, but computed again: it belongs to the structure that the key has now.
+Expected<UnchangedOr<Any>> MutateKey(StructuralMutatorObj* mutator, AnyView value) {
+  const Any key = value.as<StructuralKeyObj>()->key;
+  Expected<UnchangedOr<Any>> result = mutator->MutateExpected(key);
+  if (result.is_err()) return result;
+  UnchangedOr<Any> made = std::move(result).value();
+  if (made.UnchangedOrSameAs(key)) return UnchangedOr<Any>(Unchanged{});
+  return UnchangedOr<Any>(Any(StructuralKey(std::move(made).ValueUnchecked())));
+}
+
 }  // namespace
 }  // namespace tether
 
@@ -38,7 +52,8 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   refl::TypeAttrDef<StructuralKeyObj>()
       // Functions, not raw pointers: releases differ in how they call pointers.
       .def(refl::type_attr::kAnyHash, tether::HashKey)
-      .def(refl::type_attr::kAnyEqual, tether::EqualKey);
+      .def(refl::type_attr::kAnyEqual, tether::EqualKey)
+      .native_fn_attr<&tether::MutateKey>(refl::type_attr::kStructuralMutate);
   refl::GlobalDef()
       .def("ffi.StructuralKey", [](const Any& key) { return StructuralKey(key); })
       .def("ffi.StructuralKeyEqual", tether::EqualKey);

@@ -7,6 +7,7 @@
 #include <tvm/ffi/container/map.h>
 #include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/extra/structural_equal.h>
+#include <tvm/ffi/extra/structural_key.h>
 #include <tvm/ffi/extra/structural_mutate.h>
 #include <tvm/ffi/reflection/registry.h>
 
@@ -306,6 +307,19 @@ TEST(StructuralMap, CallbacksReplaceWhatHasNoParts) {
   EXPECT_TRUE(StructuralMap<kPost>(root, keep, keep_shape).same_as(root));
   EXPECT_TRUE(StructuralMap<kPre>(root, keep, keep_shape).same_as(root));
   EXPECT_TRUE(Same(StructuralMap<kPre>(1, [](int64_t i) { return Shape({i}); }), Shape({1})));
+}
+
+TEST(StructuralMap, KeysAreHashedAgain) {
+  StructuralKey key(Array<Any>{1, "a"});
+  for (bool pre : {true, false}) {
+    Any made = pre ? StructuralMap<kPre>(key, Double) : StructuralMap<kPost>(key, Double);
+    StructuralKey expected(Array<Any>{2, "a"});
+    EXPECT_TRUE(made.cast<StructuralKey>() == expected);
+    EXPECT_EQ(made.as<StructuralKeyObj>()->hash_i64, expected->hash_i64);
+  }
+  Any same = StructuralMap<kPost>(key, [](const String&) { return Unchanged{}; });
+  EXPECT_TRUE(same.same_as(key));
+  EXPECT_EQ(key->hash_i64, StructuralKey(Array<Any>{1, "a"})->hash_i64);
 }
 
 TEST(StructuralMap, HooksDriveTheEngine) {

@@ -293,6 +293,20 @@ def test_callbacks_take_values_without_parts(key: str) -> None:
     assert made == 1
 
 
+def test_keys_are_hashed_again() -> None:
+    key = tvm_ffi.StructuralKey([1, 2])
+    for order in ("pre", "post"):
+        made = structural_map(key, (int, double), order=order)
+        assert made == tvm_ffi.StructuralKey([2, 4]) and {made: 1}[tvm_ffi.StructuralKey([2, 4])]
+        assert hash(made) == tvm_ffi.structural_hash([2, 4])
+        assert structural_map(key, (str, double), order=order).same_as(key)
+    mutated = structural_mutate([key], (int, lambda value, mutator: value + 1))
+    assert hash(mutated[0]) == tvm_ffi.structural_hash([2, 3])
+    assert hash(key) == tvm_ffi.structural_hash([1, 2])
+    with pytest.raises(TypeError, match="StructuralHash is not supported"):
+        structural_map(key, (int, lambda value: tvm_ffi.convert(len)))
+
+
 def test_deep_and_cyclic_values() -> None:
     value: Any = 1
     for _ in range(100_000):
