@@ -84,7 +84,8 @@ class DTypeParser {
     return static_cast<uint32_t>(value);
   }
 
-  uint16_t ParseLanes() {
+  // Lanes are an int16 in 16 bits, negative for scalable vectors.
+  uint16_t ParseLanes(bool is_scalable = false) {
     bool present;
     uint32_t lanes = ParseNumber(&present);
     if (!present || lanes == 0) {
@@ -95,7 +96,12 @@ class DTypeParser {
       TVM_FFI_THROW(ValueError) << "Lanes value " << lanes
                                 << " is out of range for uint16_t in dtype '" << text_ << "'";
     }
-    return static_cast<uint16_t>(lanes);
+    const int value = is_scalable ? -static_cast<int>(lanes) : static_cast<int>(lanes);
+    if (value < INT16_MIN || value > INT16_MAX) {
+      TVM_FFI_THROW(ValueError) << "Lanes value " << value
+                                << " is out of range for int16_t in dtype '" << text_ << "'";
+    }
+    return static_cast<uint16_t>(value);
   }
 
   // "<family>_<variant>", where the variant ends at the end, at 'x', or for float4 at '_'.
@@ -135,11 +141,11 @@ class DTypeParser {
     }
     if (!Take("custom")) Unknown("dtype");
     if (!Take("[")) {
-      TVM_FFI_THROW(ValueError) << "expected opening brace after 'custom' type in" << text_;
+      TVM_FFI_THROW(ValueError) << "expected opening brace after 'custom' type in " << text_;
     }
     size_t close = rest_.find(']');
     if (close == std::string_view::npos) {
-      TVM_FFI_THROW(ValueError) << "expected closing brace after 'custom' type in" << text_;
+      TVM_FFI_THROW(ValueError) << "expected closing brace after 'custom' type in " << text_;
     }
     String name(rest_.data(), close);
     rest_.remove_prefix(close + 1);
@@ -155,11 +161,8 @@ class DTypeParser {
                                 << " is out of range for uint8_t in dtype '" << text_ << "'";
     }
     if (bits != 0) dtype->bits = static_cast<uint8_t>(bits);
-    bool scalable = Take("xvscale");
-    if (Take("x")) {
-      uint16_t lanes = ParseLanes();
-      dtype->lanes = scalable ? static_cast<uint16_t>(-static_cast<int>(lanes)) : lanes;
-    }
+    const bool is_scalable = Take("xvscale");
+    if (Take("x")) dtype->lanes = ParseLanes(is_scalable);
   }
 
   std::string text_;
