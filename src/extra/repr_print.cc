@@ -116,10 +116,22 @@ std::string DimsText(const int64_t* dims, size_t count) {
   return text;
 }
 
+// A code that has no name must not cost the text of everything around it.
+std::string DTypeText(DLDataType dtype) {
+  TVMFFIAny text;
+  if (TVMFFIDataTypeToString(&dtype, &text) == 0) {
+    return TypeTraits<String>::MoveFromAnyAfterCheck(&text);
+  }
+  (void)detail::MoveFromSafeCallRaised();
+  std::string lanes;
+  if (dtype.lanes != 1) lanes = ", lanes " + std::to_string(static_cast<int16_t>(dtype.lanes));
+  return "<dtype code " + std::to_string(dtype.code) + ", bits " + std::to_string(dtype.bits) +
+         lanes + ">";
+}
+
 std::string TensorText(const TensorObj& tensor) {
-  return std::string(DLDataTypeToString(tensor.dtype)) + "[" +
-         DimsText(tensor.shape, static_cast<size_t>(tensor.ndim)) + "]@" +
-         DeviceText(tensor.device);
+  return DTypeText(tensor.dtype) + "[" + DimsText(tensor.shape, static_cast<size_t>(tensor.ndim)) +
+         "]@" + DeviceText(tensor.device);
 }
 
 // Where the text of an object stands, once there is one.
@@ -237,7 +249,7 @@ class ReprWalk : public GraphWalk<ReprWalk, size_t> {  // frame data: where the 
         out() += FloatText(value.cast<double>());
         return;
       case kTVMFFIDataType:
-        out() += DLDataTypeToString(value.cast<DLDataType>());
+        out() += DTypeText(value.cast<DLDataType>());
         return;
       case kTVMFFIDevice:
         out() += DeviceText(value.cast<DLDevice>());

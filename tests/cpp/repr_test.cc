@@ -134,6 +134,15 @@ TEST(Repr, TensorsAndShapes) {
   EXPECT_EQ(Repr(Shape()), "Shape()");
 }
 
+TEST(Repr, DTypesWithoutANameKeepTheRestReadable) {
+  const DLDataType complex64{kDLComplex, 64, 1};
+  EXPECT_EQ(Repr(MakeTensor({2}, complex64)), "<dtype code 5, bits 64>[2]@cpu:0");
+  EXPECT_EQ(Repr(Array<Any>{1, MakeTensor({2}, complex64), complex64}),
+            "(1, <dtype code 5, bits 64>[2]@cpu:0, <dtype code 5, bits 64>)");
+  EXPECT_EQ(Repr(DLDataType{100, 8, 4}), "<dtype code 100, bits 8, lanes 4>");
+  EXPECT_THROW(DLDataTypeToString(complex64), Error);
+}
+
 TEST(Repr, Sentinels) {
   EXPECT_EQ(Repr(CallGlobal("ffi.GetInvalidObject")), "<MISSING>");
   EXPECT_EQ(Repr(CallGlobal("ffi.GetKwargsObject")), "<KWARGS>");
