@@ -39,17 +39,21 @@ class StreamContext:
         self.device_id = device.index
         self.stream = (stream.value or 0) if isinstance(stream, c_void_p) else stream
         self.prev_stream: int | None = None
+        self._outer: list[int] = []  # one for each block that is open, the innermost last
 
     def __enter__(self) -> StreamContext:
         self.prev_stream = core._env_set_current_stream(
             self.device_type, self.device_id, self.stream
         )
+        self._outer.append(self.prev_stream)
         return self
 
     def __exit__(self, *args: Any) -> None:
-        if self.prev_stream is None:
+        if not self._outer:
             raise RuntimeError("the stream context was not entered")
-        core._env_set_current_stream(self.device_type, self.device_id, self.prev_stream)
+        core._env_set_current_stream(self.device_type, self.device_id, self._outer.pop())
+        if self._outer:
+            self.prev_stream = self._outer[-1]
 
 
 class _TorchStreamContext:
@@ -57,14 +61,14 @@ class _TorchStreamContext:
 
     def __init__(self, context: AbstractContextManager[Any] | None) -> None:
         self.torch_context = context
-        self.ffi_context: StreamContext | None = None
+        self.ffi_contexts: list[StreamContext] = []  # of the blocks that are open
 
     def __enter__(self) -> _TorchStreamContext:
         if self.torch_context is not None:
             self.torch_context.__enter__()
         current = core.torch.cuda.current_stream()
-        self.ffi_context = StreamContext(device(str(current.device)), current.cuda_stream)
-        self.ffi_context.__enter__()
+        ffi_context = StreamContext(device(str(current.device)), current.cuda_stream)
+        self.ffi_contexts.append(ffi_context.__enter__())
         return self
 
     def __exit__(self, *args: Any) -> None:
@@ -72,8 +76,8 @@ class _TorchStreamContext:
             if self.torch_context is not None:
                 self.torch_context.__exit__(*args)
         finally:
-            if self.ffi_context is not None:
-                self.ffi_context.__exit__(*args)
+            if self.ffi_contexts:
+                self.ffi_contexts.pop().__exit__(*args)
 
 
 def use_torch_stream(context: AbstractContextManager[Any] | None = None) -> Any:
@@ -113,4 +117,6 @@ def get_raw_stream(device: core.Device) -> int:
     >>> tvm_ffi.get_raw_stream(tvm_ffi.device("cuda:0"))
     0
     """
+    if not isinstance(device, core.Device):
+        raise TypeError(f"get_raw_stream expects a Device, got {type(device).__name__}")
     return core._env_get_current_stream(device.dlpack_device_type(), device.index)

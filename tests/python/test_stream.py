@@ -39,6 +39,19 @@ def test_blocks_nest_and_end_in_exceptions() -> None:
     assert get_raw_stream(GPU) == 0
 
 
+def test_one_context_can_be_entered_again() -> None:
+    context = use_raw_stream(GPU, 9)
+    with use_raw_stream(GPU, 4):
+        with context:
+            with use_raw_stream(GPU, 5), context:
+                assert (get_raw_stream(GPU), context.prev_stream) == (9, 5)
+            assert (get_raw_stream(GPU), context.prev_stream) == (9, 4)
+        assert get_raw_stream(GPU) == 4
+    assert get_raw_stream(GPU) == 0
+    with pytest.raises(RuntimeError, match="not entered"):
+        context.__exit__(None, None, None)
+
+
 def test_pointers_are_streams_too() -> None:
     with use_raw_stream(GPU, ctypes.c_void_p(7)):
         assert get_raw_stream(GPU) == 7
@@ -96,6 +109,9 @@ def test_a_block_that_was_not_entered() -> None:
         use_raw_stream(GPU, 1).__exit__(None, None, None)
     with pytest.raises(TypeError, match="use_raw_stream expects a Device first, got str"):
         use_raw_stream("cuda:0", 1)  # type: ignore[arg-type]
+    for wrong in ("cuda:0", 1, None):
+        with pytest.raises(TypeError, match=f"expects a Device, got {type(wrong).__name__}"):
+            get_raw_stream(wrong)  # type: ignore[arg-type]
     with pytest.raises(OverflowError, match="stream -5"), use_raw_stream(GPU, -5):
         pass
     assert get_raw_stream(GPU) == 0
@@ -127,6 +143,15 @@ class Context:
 def test_torch_s_stream_is_ours(fake_torch: Any) -> None:
     with use_torch_stream():
         assert get_raw_stream(OTHER) == 0x99 and get_raw_stream(GPU) == 0
+    assert get_raw_stream(OTHER) == 0
+
+
+def test_torch_s_context_can_be_entered_again(fake_torch: Any) -> None:
+    context = use_torch_stream()
+    with context:
+        with context:
+            assert get_raw_stream(OTHER) == 0x99
+        assert get_raw_stream(OTHER) == 0x99
     assert get_raw_stream(OTHER) == 0
 
 
