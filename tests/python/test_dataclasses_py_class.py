@@ -1504,7 +1504,13 @@ def test_the_last_chance_is_construction() -> None:
 def test_names_that_never_come() -> None:
     key = fresh_key()
     namespace = {
-        "__annotations__": {"a": "NoSuchName", "b": "len(1)", "c": int},
+        "__annotations__": {
+            "a": "NoSuchName",
+            "b": "len(1)",
+            "c": int,
+            "d": typing.Optional["NoName"],  # type: ignore[name-defined]  # noqa: F821
+            "e": list["NoItem"],  # type: ignore[name-defined]  # noqa: F821
+        },
         "__module__": __name__,
     }
     # A wrong expression is an error at once; alone, a missing name only defers.
@@ -1517,6 +1523,8 @@ def test_names_that_never_come() -> None:
         cls(1)
     text = str(raised.value)
     assert text.startswith("Cannot instantiate Never: unresolved forward references: [")
+    assert "d: Optional[NoName] (name 'NoName' is not defined)" in text
+    assert "e: list['NoItem'] (name 'NoItem' is not defined)" in text
     assert "a: NoSuchName (name 'NoSuchName' is not defined)" in text
     assert "b: len(1) (" in text
     assert "c:" not in text

@@ -8,12 +8,15 @@ None and the caller tries again when more classes are known.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import typing
 from typing import Any, ClassVar, ForwardRef
 
 from .. import core
 from .field import KW_ONLY, Field, _evaluated_annotations, field, init_property
+
+_FORWARD_REF = re.compile(r"ForwardRef\('([^']*)'[^)]*\)")
 
 # Module name -> class name -> the class defined there last.
 classes_of_module: dict[str, dict[str, type]] = {}
@@ -108,14 +111,21 @@ def unresolved(cls: type, owners: list[type]) -> list[str]:
     problems = []
     for owner in owners:
         for name, annotation in _evaluated_annotations(owner).items():
-            text = getattr(annotation, "__forward_arg__", annotation)
-            if not isinstance(text, str) or is_kw_only_marker(text):
+            if _needs_no_evaluation(annotation):
                 continue
             try:
                 _evaluate({name: annotation}, names, module_globals(owner, cls))
             except Exception as error:
-                problems.append(f"{name}: {text} ({error})")
+                problems.append(f"{name}: {_as_written(annotation)} ({error})")
     return problems
+
+
+def _as_written(annotation: Any) -> str:
+    text = getattr(annotation, "__forward_arg__", annotation)
+    if isinstance(text, str):
+        return text
+    # A typing object with names inside: Optional["Later"].
+    return _FORWARD_REF.sub(r"\1", repr(annotation)).replace("typing.", "")
 
 
 def is_class_var(hint: Any) -> bool:
