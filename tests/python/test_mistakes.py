@@ -201,6 +201,13 @@ MISTAKES: list[tuple[str, str, str]] = [
         "Expected `int` but got `ffi.OpaquePyObject` (`Plain` in Python)",
     ),
     (
+        "add_one(np.True_)",
+        "TypeError",
+        "Mismatched type on argument #0 when calling: `testing.add_one(0: int) -> int`. "
+        "Expected `int` but got `ffi.OpaquePyObject` "
+        f"(`{'numpy.bool' if np.bool_.__name__ == 'bool' else 'bool_'}` in Python)",
+    ),
+    (
         "add_one(Plain)",
         "TypeError",
         "Mismatched type on argument #0 when calling: `testing.add_one(0: int) -> int`. "

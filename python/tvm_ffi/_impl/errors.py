@@ -109,7 +109,9 @@ def _actual_name(key: str, cls: type | None) -> str:
     # Keys of other types say more than the class of a proxy.
     is_builtin = key.startswith("ffi.") or key == "DLTensor*"
     if cls is not None and is_builtin and _is_of(cls, key):
-        return cls.__name__
+        # numpy.bool is no bool
+        is_namesake = getattr(builtins, cls.__name__, cls) is not cls
+        return f"{cls.__module__}.{cls.__name__}" if is_namesake else cls.__name__
     return _KEY.sub(lambda found: _PYTHON_NAMES.get(found.group(), found.group()), key)
 
 
