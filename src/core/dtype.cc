@@ -141,11 +141,11 @@ class DTypeParser {
     }
     if (!Take("custom")) Unknown("dtype");
     if (!Take("[")) {
-      TVM_FFI_THROW(ValueError) << "expected opening brace after 'custom' type in " << text_;
+      TVM_FFI_THROW(ValueError) << "expected opening brace after 'custom' type in" << text_;
     }
     size_t close = rest_.find(']');
     if (close == std::string_view::npos) {
-      TVM_FFI_THROW(ValueError) << "expected closing brace after 'custom' type in " << text_;
+      TVM_FFI_THROW(ValueError) << "expected closing brace after 'custom' type in" << text_;
     }
     String name(rest_.data(), close);
     rest_.remove_prefix(close + 1);

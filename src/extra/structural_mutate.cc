@@ -576,7 +576,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
         return Complete(value, region, holder, Step::kUnchanged, result);
       }
       if (!facts.can_copy) {
-        failure_ = CannotCopy(value->view());
+        failure_ = CannotCopy();
         AddFrame(failure_, value->view());
       } else if (Open(facts, std::move(*value), region, may_change, holder, is_replacement)) {
         return Step::kPushed;
@@ -837,7 +837,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
     bool matched = false;
     Any answer;
     Call(facts, seen, region, false, &matched, &answer);
-    if (!matched && is_same && facts.is_opaque && !IsError(answer)) answer = CannotCopy(seen);
+    if (!matched && is_same && facts.is_opaque && !IsError(answer)) answer = CannotCopy();
     if (IsError(answer)) AddFrame(answer, seen);
     if (answer.same_as(value->any())) return Step::kUnchanged;
     if (!IsUnchanged(answer)) return Become(std::move(answer), result);

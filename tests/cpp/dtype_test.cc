@@ -163,9 +163,9 @@ TEST(DType, BadTextIsAValueErrorThatQuotesIt) {
             "Integer value in dtype string '4294967296' is out of range for uint32_t"},
            {"int32x99999999999",
             "Integer value in dtype string '99999999999' is out of range for uint32_t"},
-           {"custom", "expected opening brace after 'custom' type in custom"},
-           {"custom[abc", "expected closing brace after 'custom' type in custom[abc"},
-           {"custom[", "expected closing brace after 'custom' type in custom["},
+           {"custom", "expected opening brace after 'custom' type incustom"},
+           {"custom[abc", "expected closing brace after 'custom' type incustom[abc"},
+           {"custom[", "expected closing brace after 'custom' type incustom["},
        }) {
     EXPECT_EQ(ErrorText([&] { StringToDLDataType(b.text); }),
               std::string("ValueError: ") + b.message);

@@ -283,12 +283,10 @@ TEST(StructuralMap, ErrorsNameEachNodeOnce) {
 
 TEST(StructuralMap, WhatCannotBeCopiedFails) {
   EXPECT_EQ(ErrorText([] { StructuralMap<kPost>(Make<NoCopyObj>(), Double); }),
-            "TypeError: __ffi_shallow_copy__ must be an ffi.Function, but type "
-            "`test.mutate.NoCopy` has none");
+            "TypeError: __ffi_shallow_copy__ must be an ffi.Function");
   Function f = Function::FromTyped([] {});
   EXPECT_EQ(ErrorText([&] { StructuralMap<kPost>(Array<Any>{f}, Double); }),
-            "TypeError: __ffi_shallow_copy__ must be an ffi.Function, but type `ffi.Function` has "
-            "none");
+            "TypeError: __ffi_shallow_copy__ must be an ffi.Function");
   Any made = StructuralMap<kPre>(Array<Any>{f}, [](const Function&) { return 1; });
   EXPECT_TRUE(Same(made, Array<Any>{1}));
 }
@@ -301,8 +299,7 @@ TEST(StructuralMap, CallbacksReplaceWhatHasNoParts) {
   EXPECT_TRUE(Same(StructuralMap<kPost>(f, to_one), 1));
   Array<Any> root = {f, Shape({1, 2})};
   EXPECT_EQ(ErrorText([&] { StructuralMap<kPost>(root, keep); }),
-            "TypeError: __ffi_shallow_copy__ must be an ffi.Function, but type `ffi.Shape` has "
-            "none");
+            "TypeError: __ffi_shallow_copy__ must be an ffi.Function");
   auto keep_shape = [](const Shape& shape) { return shape; };
   EXPECT_TRUE(StructuralMap<kPost>(root, keep, keep_shape).same_as(root));
   EXPECT_TRUE(StructuralMap<kPre>(root, keep, keep_shape).same_as(root));

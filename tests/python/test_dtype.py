@@ -91,7 +91,7 @@ MALFORMED: dict[str, str] = {
     "bf": "unknown dtype `bf`",
     "int32,int32": "unknown dtype `int32,int32`",
     "handlex": "Invalid lanes specification",
-    "custom[": "expected closing brace after 'custom' type in custom[",
+    "custom[": "expected closing brace after 'custom' type incustom[",
     "custom": "expected opening brace",
     "custom[x]": "Function dtype.get_custom_type_code not found",
     "float32\N{SNOWMAN}": "unknown dtype `float32\N{SNOWMAN}`",

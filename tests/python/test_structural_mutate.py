@@ -254,9 +254,9 @@ def tensor(shape: tuple[int, ...]) -> Any:
 
 
 @pytest.mark.parametrize("key", WITHOUT_PARTS)
-def test_errors_name_the_type_that_cannot_be_copied(key: str) -> None:
+def test_values_without_parts_need_a_callback(key: str) -> None:
     value = WITHOUT_PARTS[key]()
-    text = f"__ffi_shallow_copy__ must be an ffi.Function, but type `{key}` has none"
+    text = "__ffi_shallow_copy__ must be an ffi.Function"
     for order in ("pre", "post"):
         for callbacks in ((), (int, double), (tvm_ffi.Map, double)):
             with pytest.raises(TypeError, match=text):

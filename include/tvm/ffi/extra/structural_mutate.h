@@ -272,11 +272,8 @@ inline bool IsFreeVarOrDAGNode(TVMFFISEqHashKind kind) {
   return kind == kTVMFFISEqHashKindFreeVar || kind == kTVMFFISEqHashKindDAGNode;
 }
 
-inline Error CannotCopy(AnyView value) {
-  return Error("TypeError",
-               "__ffi_shallow_copy__ must be an ffi.Function, but type `" + value.GetTypeKey() +
-                   "` has none",
-               "");
+inline Error CannotCopy() {
+  return Error("TypeError", "__ffi_shallow_copy__ must be an ffi.Function", "");
 }
 
 // A copy of an object that shares its fields, by `__ffi_shallow_copy__`.
@@ -284,7 +281,7 @@ inline Expected<ObjectRef> ShallowCopyOf(const Object* object) noexcept {
   static const reflection::TypeAttrColumn copiers(type_attr::kShallowCopy);
   AnyView copier = copiers[object->type_index()];
   if (copier.type_index() != TypeIndex::kTVMFFIFunction) {
-    return CannotCopy(object);
+    return CannotCopy();
   }
   Expected<Any> copy = copier.cast<Function>().CallExpected<Any>(object);
   if (copy.is_err()) return copy.error();
