@@ -66,13 +66,17 @@ def _make_init_signature(type_info: TypeInfo) -> Signature:
     C++ may give names that Python cannot: then it takes anything, and `**{"class": 1}` works.
     """
     from inspect import Parameter, Signature
+    from keyword import iskeyword
 
     try:
-        return _exact_init_signature(type_info)
+        exact = _exact_init_signature(type_info)
+        if not any(map(iskeyword, exact.parameters)):  # CPython 3.10 takes them
+            return exact
     except ValueError:
-        own = Parameter("self", Parameter.POSITIONAL_ONLY)
-        args = Parameter("args", Parameter.VAR_POSITIONAL)
-        return Signature([own, args, Parameter("kwargs", Parameter.VAR_KEYWORD)])
+        pass
+    own = Parameter("self", Parameter.POSITIONAL_ONLY)
+    args = Parameter("args", Parameter.VAR_POSITIONAL)
+    return Signature([own, args, Parameter("kwargs", Parameter.VAR_KEYWORD)])
 
 
 def _exact_init_signature(type_info: TypeInfo) -> Signature:

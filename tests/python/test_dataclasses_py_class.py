@@ -1524,7 +1524,8 @@ def test_names_that_never_come() -> None:
     text = str(raised.value)
     assert text.startswith("Cannot instantiate Never: unresolved forward references: [")
     assert "d: Optional[NoName] (name 'NoName' is not defined)" in text
-    assert "e: list['NoItem'] (name 'NoItem' is not defined)" in text
+    if sys.version_info >= (3, 11):  # before, typing does not look into `list[...]`
+        assert "e: list['NoItem'] (name 'NoItem' is not defined)" in text
     assert "a: NoSuchName (name 'NoSuchName' is not defined)" in text
     assert "b: len(1) (" in text
     assert "c:" not in text
