@@ -225,11 +225,26 @@ def generate_python_ffi_api(
     init_cfg: InitConfig,
     is_root: bool,
     syntax: MarkerSyntax,
-    late: Mapping[str, str] | None = None,
 ) -> str:
-    """Return what a file of functions and classes lacks.
+    """Return what a file of functions and classes lacks."""
+    return ffi_api_text(
+        code_blocks, ty_map, module_name, object_infos, init_cfg, is_root, syntax, {}
+    )
 
-    :param late: modules of base classes that must not be imported before the class needs them
+
+def ffi_api_text(
+    code_blocks: list[CodeBlock],
+    ty_map: dict[str, str],
+    module_name: str,
+    object_infos: list[ObjectInfo],
+    init_cfg: InitConfig,
+    is_root: bool,
+    syntax: MarkerSyntax,
+    late: Mapping[str, str],
+) -> str:
+    """Return the same where some bases must not be imported before a class needs them.
+
+    :param late: the modules of these bases
     """
     kinds = {block.kind for block in code_blocks}
     text = StringIO()
@@ -293,6 +308,7 @@ def _classes_text(
     there: Collection[str] = (),
     late: Mapping[str, str] | None = None,
 ) -> str:
+    late = late or {}
     text = StringIO()
     defined = {info.type_key for info in object_infos} | set(there)
     for info in object_infos:
@@ -301,8 +317,7 @@ def _classes_text(
         parent = base_of(info, ty_map)
         if parent in defined:
             base = parent.rpartition(".")[2]
-        elif parent not in ty_map and parent in (late or {}):
-            assert late is not None
+        elif parent not in ty_map and parent in late:
             base = "_" + parent.replace(".", "_")
             name = parent.rpartition(".")[2]
             text.write(f"from {late[parent]} import {name} as {base}  # noqa: E402\n")

@@ -137,7 +137,7 @@ class PythonGenerator:
         is_root: bool,
     ) -> str:
         """Return what a file with these blocks lacks."""
-        return codegen.generate_python_ffi_api(
+        return codegen.ffi_api_text(
             code_blocks,
             ty_map,
             module_name,
