@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,20 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(_steps, "_run", noted)
     return outputs
+
+
+def compiler_of(
+    monkeypatch: pytest.MonkeyPatch, source: Path, folder: Path, **arguments: Any
+) -> Callable[[], bool]:
+    """Return a function that builds a C file, and says whether that took the compiler."""
+    outputs = ran(monkeypatch)
+
+    def built() -> bool:
+        outputs.clear()
+        tvm_ffi.cpp.build("m", sources=str(source), build_directory=str(folder), **arguments)
+        return "c_0.o" in outputs
+
+    return built
 
 
 # ---- inline sources -------------------------------------------------------------------------
@@ -650,14 +665,7 @@ def test_headers_count_however_their_folder_is_given(
     (second / "value.h").write_text("enum { kValue = 1 };\n")
     source.write_text('#include "value.h"\nint value(void) { return kValue; }\n')
     words = [flag.format(first=first, second=second) for flag in flags]
-    outputs = ran(monkeypatch)
-
-    def built() -> bool:
-        outputs.clear()
-        folder = str(tmp_path / "out")
-        tvm_ffi.cpp.build("m", sources=str(source), extra_cflags=words, build_directory=folder)
-        return "c_0.o" in outputs
-
+    built = compiler_of(monkeypatch, source, tmp_path / "out", extra_cflags=words)
     assert built() and not built()
     (second / "value.h").write_text("enum { kValue = 22 };\n")
     assert built() and not built()
@@ -682,14 +690,7 @@ def test_a_header_that_is_only_asked_for_is_noticed(
         (folder / "asks.h").write_text(question)
         question = '#include "asks.h"\n'
     source.write_text(f"{question}int value(void) {{ return kValue; }}\n")
-    outputs = ran(monkeypatch)
-
-    def built() -> bool:
-        outputs.clear()
-        out = str(tmp_path / "out")
-        tvm_ffi.cpp.build("m", sources=str(source), extra_cflags=flags, build_directory=out)
-        return "c_0.o" in outputs
-
+    built = compiler_of(monkeypatch, source, tmp_path / "out", extra_cflags=flags)
     assert built() and not built()
     header = (source.parent if place == "beside" else folder) / "opt.h"
     header.write_text("enum { kValue = 2 };\n")
@@ -706,14 +707,8 @@ def test_a_file_that_the_assembler_reads_is_noticed(
     data.write_bytes(b"one")
     name = name.format(folder=tmp_path)
     source.write_text(f'asm(".globl blob\\nblob: .incbin \\"{name}\\"\\n");\n')
-    outputs = ran(monkeypatch)
-
-    def built() -> bool:
-        outputs.clear()
-        arguments = {"extra_include_paths": [str(tmp_path)], "sources": [str(source)]}
-        tvm_ffi.cpp.build("m", **arguments, build_directory=str(tmp_path / "out"))  # type: ignore[arg-type]
-        return "c_0.o" in outputs
-
+    paths = [str(tmp_path)]
+    built = compiler_of(monkeypatch, source, tmp_path / "out", extra_include_paths=paths)
     assert built() and not built()
     data.write_bytes(b"another")
     assert built() and not built()
