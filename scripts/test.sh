@@ -24,6 +24,7 @@ c                quick  build          C programs
 rust             quick  build          Rust crates, and a Rust library in Python
 model            quick  build          model of the tie, the quick rows
 lint             all    setup          formatting, types, static checks
+headers          all    build          every public header compiles alone
 old_clients      all    build          clients of every release, plain and under valgrind
 prebuilt         all    build          prebuilt packages
 matrix           all    build          Python suite on every other interpreter
@@ -46,6 +47,8 @@ STEPS
 setup() { scripts/setup.sh test; }
 
 build() { scripts/build.sh release; }
+
+headers() { scripts/build.sh release tvm_ffi_headers_alone; }
 
 cpp() { run_sharded release build/release/bin/tvm_ffi_cpp_tests; }
 

@@ -160,10 +160,13 @@ class Node:
         else:
             found = []
         if self.state:
-            found += [v for v in self.state.values() if v.__class__ is Node]
+            found += self.state_children()
         if self.keys:
             found += self.keys.values()
         return found
+
+    def state_children(self) -> list[Node]:
+        return [v for v in self.state.values() if v.__class__ is Node] if self.state else []
 
     def __repr__(self) -> str:
         return f"<{getattr(self.cls, '__name__', self.cls)} of the model>"
@@ -326,7 +329,8 @@ class Machine:
         self.nodes.append(node)
         return node
 
-    def reach(self) -> int:
+    def reach(self, surely: bool = False) -> int:
+        """Mark what the registers reach; `surely`: not by the contents of an object that is fuzzy."""
         self.epoch += 1
         e = self.epoch
         stack = [m for m in self.M if m is not None]
@@ -335,7 +339,8 @@ class Machine:
         for node in stack:
             node.mark = e
         while stack:
-            for child in stack.pop().children():
+            node = stack.pop()
+            for child in node.state_children() if surely and node.fuzzy else node.children():
                 if child.mark != e:
                     child.mark = e
                     stack.append(child)
@@ -479,11 +484,10 @@ class Machine:
         owners = dict.fromkeys(members, 0)
         python = dict.fromkeys(members, 0)
         for n in self.nodes:
-            state = [] if not n.state else [v for v in n.state.values() if v.__class__ is Node]
             for c in n.children():
                 if c in owners:
                     owners[c] += 1
-            for c in state:
+            for c in n.state_children():
                 if c in owners:
                     owners[c] -= 1
                     python[c] = 1
@@ -538,23 +542,31 @@ class Machine:
         likely = node.children()
         self.reach()
         if node.kind == LIST:
-            node.items = [self.adopt(v, likely) for v in list(real)]
+            values = list(real)
+            node.items = found = [self.adopt(v, likely) for v in values]
         elif node.kind == DICT:
             entries = list(real.items())
+            values = [value for _, value in entries]
+            found = [self.adopt(v, likely) for v in values]
             node.items, node.keys = {}, None
-            for key, value in entries:
+            for (key, _), child in zip(entries, found, strict=True):
                 if isinstance(key, Key):
                     name: Any = ("Key", key.x)
                     node.keys = node.keys or {}
                     node.keys[name] = self.adopt(key, likely)
                 else:
                     name = key
-                node.items[name] = self.adopt(value, likely)
+                node.items[name] = child
             if len(node.items) != len(entries):
                 raise Broken(f"value: {len(entries)} entries, {len(node.items)} different keys")
         else:
-            for name in node.items:
-                node.items[name] = self.adopt(getattr(real, name), likely)
+            values = [getattr(real, name) for name in node.items]
+            found = [self.adopt(v, likely) for v in values]
+            node.items = dict(zip(node.items, found, strict=True))
+        # The user code may have closed a ring with what came to be here only after it.
+        for value, child in zip(values, found, strict=True):
+            if not any(n is node for _, n in self.knots):
+                self.link(real, node, value, child)
         node.fuzzy = False
 
     def adopt(self, got: Any, likely: list[Node]) -> Any:
@@ -612,14 +624,16 @@ class Machine:
         """Hold every weak reference against the model."""
         if self.depth:
             return
+        fuzzy = any(n.fuzzy for n in self.nodes)
+        if fuzzy:
+            e = self.reach(surely=True)
+            surely = {n for n in self.nodes if n.mark == e}
         e = self.reach()
-        fuzzy = False
         rest = []
         for n in self.nodes:
             if n.mark != e:
                 rest.append(n)
                 n.count = 0
-            fuzzy = fuzzy or n.fuzzy
         dead = []
         if rest:
             for n in rest:
@@ -640,7 +654,7 @@ class Machine:
                 continue
             alive = n.wrs[0]() is not None
             if n.mark == e:
-                if not alive:
+                if not alive and (not fuzzy or n in surely):
                     raise Broken(f"P4: the weak reference to a reachable {n} is dead")
             elif not alive or fuzzy:
                 pass
