@@ -274,8 +274,7 @@ class Machine:
         """Drop everything; nothing may be left."""
         self.armed.clear()
         self.auto_gc = False
-        gc.collect()
-        self.check(0, 0, 0, collected=True)
+        self.collect_all()
         R, M = self.R, self.M
         for i in range(REGISTERS):
             M[i] = None
@@ -345,6 +344,10 @@ class Machine:
                     child.mark = e
                     stack.append(child)
         return e
+
+    def reaches(self, node: Node) -> bool:
+        epoch = self.reach()
+        return node.mark == epoch
 
     def broken(self, text: str) -> None:
         raise Broken(text)
@@ -581,9 +584,10 @@ class Machine:
         place = id(got)
         found = [n for n in self.nodes if n.pid == place and type(got) is n.cls]
         for n in found:
-            if n.mark == self.epoch:
+            if n.mark == self.epoch and not n.loose:
                 return n
-        # The dead may have had the same place, and an object that nobody fetched has none.
+        # Dead wrappers may have had the same place (a loose object outlives its wrapper), and an
+        # object that nobody fetched has none.
         found += [n for n in self.nodes if n.pid is None or n.loose]
         found = [n for n in dict.fromkeys(found) if self.fits(got, n)]
         found = [n for n in found if n in likely] or found
@@ -676,10 +680,17 @@ class Machine:
     @step(0.1 if FREE_THREADED else 0.6)  # stops the world there, and takes a millisecond
     def collect(self, a: int, b: int, c: int) -> None:
         if a % 3 == 2:
-            gc.collect()
-            self.check(0, 0, 0, collected=True)
+            self.collect_all()
         else:
             gc.collect(a % 3)
+
+    def collect_all(self) -> None:
+        """Collect until no callback of a dying object drops others, then check (P6)."""
+        before = None
+        while before != self.ran_nested:
+            before = self.ran_nested
+            gc.collect()
+        self.check(0, 0, 0, collected=True)
 
     @step(3)
     def look(self, a: int, b: int, c: int) -> None:
@@ -1222,7 +1233,7 @@ class Machine:
         got = wr()
         if got is None:
             if not self.depth and node.mark != -1 and not any(n.fuzzy for n in self.nodes):
-                if node.mark == self.reach():
+                if self.reaches(node):
                     raise Broken(f"P4: the weak reference to a reachable {node} is dead")
             return
         if node.kind == HUSK or node.loose:
@@ -1535,12 +1546,18 @@ class Machine:
         return False, result
 
     def resync_after(self, node: Node, i: int) -> None:
-        """After user code ran: the object may have another wrapper, the wrapper another object."""
+        """After user code ran: the object may have another wrapper, the wrapper another object.
+
+        If no register has the object any more, and something else may hold it, nobody can look what
+        it refers to now, and the rings through it have no name.
+        """
         node.fuzzy = True
         for k in range(REGISTERS):
             other = self.M[k]
             if other is not None and other.kind == node.kind and (other is node or k == i):
                 self.resync(self.R[k], other)
+        if node.fuzzy and self.reaches(node):
+            raise Unclear
 
     @step(2, "hooks")
     def set_hooked(self, a: int, b: int, c: int) -> None:
