@@ -56,7 +56,7 @@ debug_suite() {
     tests/python/test_tying_{p[1-46],rings}.py
 }
 
-# Fewer repetitions than on the interpreter of the environment, and fewer still where checks cost time.
+# Fewer repetitions than in `scripts/test.sh python_full`, and fewer still where checks cost time.
 debug_scale=${TETHER_TEST_SCALE:-0.05}
 export TETHER_TEST_SCALE=${TETHER_TEST_SCALE:-0.3}
 

@@ -25,6 +25,7 @@ rust             quick  build          Rust crates, and a Rust library in Python
 model            quick  build          model of the tie, the quick rows
 lint             all    setup          formatting, types, static checks
 headers          all    build          every public header compiles alone
+python_full      all    build          Python tests that repeat things, as often as they should
 old_clients      all    build          clients of every release, plain and under valgrind
 prebuilt         all    build          prebuilt packages
 matrix           all    build          Python suite on every other interpreter
@@ -62,8 +63,18 @@ packaging() {
   "$PYTHON" -m pytest -q tests/abi tests/packaging --junitxml="$REPORTS/python_checks.xml"
 }
 
-# The package as it was built, on the interpreter of the environment.
-python() { python_suite python "$PYTHON" build/release/package; }
+# The package as it was built, on the interpreter of the environment. Tests that repeat things do it less
+# often here than in python_full.
+python() {
+  TETHER_TEST_SCALE=${TETHER_TEST_SCALE:-0.3} python_suite python "$PYTHON" build/release/package
+}
+
+python_full() {
+  local files
+  mapfile -t files < <(grep -lE '\b(scaled|SCALE)\b' tests/python/test_*.py)
+  run_pytest python-full env PYTHONPATH=build/release/package "$PYTHON" -X faulthandler -m pytest -q \
+    -p no:cacheprovider "${files[@]}"
+}
 
 old_client() { tests/skew/run.sh --quick; }
 

@@ -329,7 +329,7 @@ class Machine:
         return node
 
     def reach(self, surely: bool = False) -> int:
-        """Mark what the registers reach; `surely`: not by the contents of an object that is fuzzy."""
+        """Mark what the registers reach; `surely`: not by what a fuzzy object contains."""
         self.epoch += 1
         e = self.epoch
         stack = [m for m in self.M if m is not None]
