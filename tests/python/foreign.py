@@ -206,6 +206,8 @@ class Tensor:
 class ViewTensor(Tensor):
     """One whose framework also lends a DLTensor without an owner."""
 
+    strides: tuple[int, ...] = ()  # none: its elements lie side by side
+
 
 class Signed(Tensor):
     """One that may be conjugated or negated by a bit, as those of torch: six numbers, or three
@@ -240,6 +242,8 @@ class Signed(Tensor):
 
 class SignedView(Signed):
     """The same, lent as a DLTensor."""
+
+    strides = ()
 
 
 class Lagging(Tensor):
@@ -286,8 +290,9 @@ def _to_py(managed: int, out: Any) -> int:
 @DLTENSOR
 def _dltensor(tensor: Any, out: Any) -> int:
     calls.append(("dltensor", tensor))
+    strides = tensor.strides or strides_of(tensor.shape)
     tensor.keep = fill(
-        out[0], tensor.address, tensor.shape, strides_of(tensor.shape), tensor.dtype, tensor.device
+        out[0], tensor.address, tensor.shape, strides, tensor.dtype, tensor.device
     )
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import foreign
 import pytest
 import tvm_ffi
 from support import assert_same_strides, scaled
@@ -109,3 +110,39 @@ def test_any_text_is_a_device_or_an_error(text: str) -> None:
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=8))
 def test_shapes_round_trip(extents: list[int]) -> None:
     assert echo(tvm_ffi.Shape(extents)) == tuple(extents)
+
+
+take_view = tvm_ffi.get_global_func("testing.schema_tensor_view_input")
+# What a quick look at a tensor may let pass ends at 2**25, what fits in 64 bits much later.
+NUMBERS = st.integers(-1, 4) | st.builds(
+    lambda power, more, sign: sign * (2**power + more),
+    st.integers(20, 62),
+    st.integers(-1, 1),
+    st.sampled_from([1, 1, 1, -1]),
+)
+
+
+@settings(max_examples=scaled(2000), deadline=None)
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS), max_size=8),
+    st.sampled_from([1, 4, 64, 128, 255]),
+    st.sampled_from([1, 2, 3, 65535]),
+    st.booleans(),
+)
+def test_tensors_of_a_framework_are_checked_exactly(
+    dimensions: list[tuple[int, int]], bits: int, lanes: int, has_memory: bool
+) -> None:
+    shape = tuple(extent for extent, _ in dimensions)
+    tensor = foreign.ViewTensor(shape, dtype=(2, bits, lanes))
+    tensor.strides = tuple(stride for _, stride in dimensions)
+    tensor.address = tensor.address if has_memory else 0
+    elements, reach = 1, 1
+    for extent, stride in dimensions:
+        elements *= extent
+        reach += abs(stride) * (extent - 1)
+    fits = max(elements, reach) * bits * lanes < 2**64
+    if min(shape, default=1) >= 0 and (0 in shape or (fits and has_memory)):
+        take_view(tensor)
+    else:
+        with pytest.raises(ValueError, match=r"negative|overflows|has no memory"):
+            take_view(tensor)

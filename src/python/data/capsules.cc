@@ -92,7 +92,7 @@ void DropUnconsumed(PyObject* capsule, const char* name) {
 
 }  // namespace
 
-bool CheckGeometry(const DLTensor& t) {
+bool CheckGeometrySlow(const DLTensor& t) {
   const ffi::tether::Defect defect = ffi::tether::FindDefect(t);
   if (TVM_FFI_PREDICT_TRUE(defect == ffi::tether::Defect::kNone)) return true;
   PyErr_SetString(PyExc_ValueError, ffi::tether::Describe(defect, t).c_str());

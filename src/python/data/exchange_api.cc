@@ -25,7 +25,7 @@ PyObject* exchange_api_name = nullptr;
 namespace {
 
 // The API that is on record for a class, or NULL.
-const DLPackExchangeAPI* FindKnownAPI(PyTypeObject* cls) {
+inline const DLPackExchangeAPI* FindKnownAPI(PyTypeObject* cls) {
   const ClassRecord* record = FindRecord(cls);
   return record != nullptr ? record->exchange_api.load(std::memory_order_acquire) : nullptr;
 }
@@ -56,7 +56,7 @@ TVMFFIObject* ImportViewByAPI(PyObject* obj, const DLPackExchangeAPI* api) {
 }
 
 // Takes over h, which may be NULL with an error set.
-bool StoreWithStream(TVMFFIObject* h, const DLPackExchangeAPI* api, TVMFFIAny* out,
+TVM_FFI_INLINE bool StoreWithStream(TVMFFIObject* h, const DLPackExchangeAPI* api, TVMFFIAny* out,
                      Arguments* args) {
   if (h == nullptr) return false;
   CallContext* context = args->MutableContext();
