@@ -1,36 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module tvm_ffi.core.
-//
-// Shared state: main_thread: an atomic, set at import and in the child of a fork.
-#include <pthread.h>
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
-
 #include "python/base/abi_constants.h"
 #include "python/base/entry.h"
+#include "python/base/python_api.h"
+#include "python/base/signals.h"
+#include "python/base/threads.h"
 #include "python/call/callback.h"
+#include "python/call/constructor.h"
 #include "python/call/function.h"
+#include "python/call/function_class.h"
+#include "python/call/global_functions.h"
+#include "python/call/initializer.h"
+#include "python/call/main_module.h"
 #include "python/call/metadata.h"
-#include "python/convert/convert.h"
+#include "python/call/method.h"
+#include "python/call/rvalue_ref.h"
 #include "python/convert/errors.h"
+#include "python/convert/raised_exception.h"
 #include "python/data/attribute_cache.h"
-#include "python/data/containers.h"
+#include "python/data/container_base.h"
 #include "python/data/data_type.h"
 #include "python/data/device.h"
 #include "python/data/dtype.h"
 #include "python/data/exchange.h"
-#include "python/data/field_descriptors.h"
+#include "python/data/field_accessors.h"
+#include "python/data/field_property.h"
 #include "python/data/fields.h"
 #include "python/data/opaque_object.h"
 #include "python/data/python_tensor.h"
 #include "python/data/shape.h"
 #include "python/data/stream.h"
-#include "python/data/tensor.h"
+#include "python/data/tensor_buffer.h"
+#include "python/data/tensor_class.h"
 #include "python/data/testing.h"
 #include "python/data/text.h"
 #include "python/data/travel.h"
+#include "python/kinds/to_any.h"
 #include "python/schema/schema.h"
+#include "python/wrap/inspect.h"
+#include "python/wrap/object_class.h"
 #include "python/wrap/python_hooks.h"
+#include "python/wrap/sentinels.h"
+#include "python/wrap/tying.h"
 #include "python/wrap/upper_layers.h"
 
 // libtvm_ffi_testing is linked so that the testing.* functions exist after import.
@@ -65,57 +76,6 @@ const UpperLayers upper_layers = MakeUpperLayers();
 
 namespace {
 
-// The thread that handles signals.
-std::atomic<unsigned long> main_thread{0};
-
-// For C++ that runs long, from any thread. -1 with a Python error set.
-int CheckSignals() {
-  // Elsewhere there is nothing to do, and no reason to wait for the GIL.
-  if (PyThread_get_thread_ident() != main_thread.load(std::memory_order_relaxed)) return 0;
-  UnwindStop stop;
-  GILGuard gil;
-  // Handlers are Python code. They wait while an exception is on its way.
-  return gil && !PyErr_Occurred() ? PyErr_CheckSignals() : 0;
-}
-
-// The library needs no other entry: this one acquires the GIL itself.
-int RegisterInterpreter() {
-  Ref threading = Ref::Steal(PyImport_ImportModule("threading"));
-  if (!threading) return -1;
-  Ref thread = Ref::Steal(PyObject_CallMethod(threading.get(), "main_thread", nullptr));
-  Ref ident = thread ? Ref::Steal(PyObject_GetAttrString(thread.get(), "ident")) : Ref();
-  if (!ident) return -1;
-  unsigned long value = PyLong_AsUnsignedLong(ident.get());
-  if (PyErr_Occurred() != nullptr) return -1;
-  main_thread.store(value);
-  // The thread that forks is the main thread of the child.
-  pthread_atfork(nullptr, nullptr, [] { main_thread.store(PyThread_get_thread_ident()); });
-  return TVMFFIEnvRegisterCAPI("PyErr_CheckSignals", reinterpret_cast<void*>(CheckSignals));
-}
-
-// NULL with an error set.
-PyObject* MakeSentinel(PyObject* module, const char* name, const char* function) {
-  TVMFFIObject* h = ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(
-      ffi::Function::GetGlobalRequired(function)().cast<ffi::ObjectRef>());
-  Ref made = Ref::Steal(WrapOwned(h));
-  if (!made || PyModule_AddObjectRef(module, name, made.get()) < 0) return nullptr;
-  return made.release();
-}
-
-PyObject* MakeSentinels(PyObject* module, PyObject*) {
-  return Guarded([&]() -> PyObject* {
-    sentinels.missing = MakeSentinel(module, "MISSING", "ffi.GetInvalidObject");
-    if (sentinels.missing == nullptr) return nullptr;
-    sentinels.kwargs = MakeSentinel(module, "KWARGS", "ffi.GetKwargsObject");
-    if (sentinels.kwargs == nullptr) return nullptr;
-    Py_RETURN_NONE;
-  });
-}
-
-PyMethodDef functions[] = {{"_make_sentinels", Entry<MakeSentinels>, METH_NOARGS,
-                            "Make MISSING and KWARGS, once there is a class for them."},
-                           {nullptr, nullptr, 0, nullptr}};
-
 int ExecUnguarded(PyObject* module) {
   // Not a static_assert: with UBSan the address of a function is not a constant.
   if (!upper_layers.IsComplete()) {
@@ -132,24 +92,24 @@ int ExecUnguarded(PyObject* module) {
   TVMFFITestingDummyTarget();
   // A type comes after its base.
   constexpr int (*kInits[])(PyObject*) = {
-      InitSmallInts,     InitWrapperTypes, InitAttributeCache,
-      InitPythonHooks,   AddABIConstants,  InitRValueRefType,
-      InitOpaqueObject,  InitFunctionType, InitErrors,
-      InitDataType,      InitDType,        InitDevice,
-      InitStreams,       InitShape,        InitTensor,
-      InitExchange,      InitTestTensor,   InitContainerTypes,
-      InitFieldTypes,    InitReflection,   InitPyClass,
-      InitTypeConverter, InitCAny,         InitKinds,
-      InitTying,         InitCallbacks,    InitGlobalFunctions,
-      InitMetadata,      InitConstructors, InitInitializers,
-      InitMethods,       InitText,         InitInspect,
-      InitTravel,        InitMainModule,
+      InitSignals,        InitSmallInts,       InitWrapperTypes,
+      InitAttributeCache, InitPythonHooks,     AddABIConstants,
+      InitRValueRefType,  InitOpaqueObject,    InitFunctionType,
+      InitErrors,         InitDataType,        InitDType,
+      InitDevice,         InitStreams,         InitShape,
+      InitTensor,         InitExchange,        InitTestTensor,
+      InitContainerTypes, InitFieldAccessors,  InitFieldProperty,
+      InitReflection,     InitPyClass,         InitTypeConverter,
+      InitCAny,           InitKinds,           InitTying,
+      InitCallbacks,      InitGlobalFunctions, InitMetadata,
+      InitConstructors,   InitInitializers,    InitMethods,
+      InitText,           InitInspect,         InitTravel,
+      InitTensorBuffer,   InitMainModule,      InitSentinels,
   };
-  if (InitThreadExit() < 0 || RegisterInterpreter() < 0) return -1;
+  if (InitThreadExit() < 0) return -1;
   for (auto* init : kInits) {
     if (init(module) < 0) return -1;
   }
-  if (PyModule_AddFunctions(module, functions) < 0) return -1;
   // The rest is written in Python. It adds its names to the module and calls _set_hooks.
   Ref python_part = Ref::Steal(PyImport_ImportModule("tvm_ffi._impl.install"));
   if (!python_part) return -1;

@@ -59,5 +59,18 @@ PyCFunction EntryOfAnyKind() {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&EntryOf<F>::Call));
 }
 
+// The same for a part of a function.
+template <typename F>
+PyObject* Guarded(F&& f) {
+  bool is_ffi_error;
+  try {
+    return f();
+  } catch (...) {
+    is_ffi_error = TakeCaught();
+  }
+  RaiseTaken(is_ffi_error);
+  return nullptr;
+}
+
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_BASE_ENTRY_H_

@@ -39,6 +39,20 @@ inline PyObject* IntFromInt64(int64_t value) {
 // arrived in it is raised again later.
 void PassOver();
 
+// Puts the pending exception aside: code that runs meanwhile must neither see nor replace it.
+class ErrorAside {
+ public:
+  ErrorAside() { PyErr_Fetch(&type_, &value_, &traceback_); }
+  ErrorAside(const ErrorAside&) = delete;
+  ErrorAside& operator=(const ErrorAside&) = delete;
+  ~ErrorAside() { PyErr_Restore(type_, value_, traceback_); }
+
+ private:
+  PyObject* type_;
+  PyObject* value_;
+  PyObject* traceback_;
+};
+
 // False without an error when the class has no such attribute.
 bool HasAttribute(PyTypeObject* type, const char* name);
 // The digits of an int, also of one that Python refuses to print. NULL with an error set.

@@ -42,20 +42,6 @@ class Ref {
   PyObject* obj_ = nullptr;
 };
 
-// Puts the pending exception aside: code that runs meanwhile must neither see nor replace it.
-class ErrorAside {
- public:
-  ErrorAside() { PyErr_Fetch(&type_, &value_, &traceback_); }
-  ErrorAside(const ErrorAside&) = delete;
-  ErrorAside& operator=(const ErrorAside&) = delete;
-  ~ErrorAside() { PyErr_Restore(type_, value_, traceback_); }
-
- private:
-  PyObject* type_;
-  PyObject* value_;
-  PyObject* traceback_;
-};
-
 // A Python object looked up on first use and kept for good. find() returns a new reference, or NULL
 // with an error set. FindOnce itself returns a borrowed one.
 template <typename Find>

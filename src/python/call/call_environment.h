@@ -5,6 +5,7 @@
 
 #include <tvm/ffi/extra/c_env_api.h>
 
+#include "python/convert/departures.h"
 #include "python/convert/errors.h"
 #include "python/wrap/arguments.h"
 

@@ -9,6 +9,7 @@
 
 #include "python/base/python_api.h"
 #include "python/convert/errors.h"
+#include "python/convert/exceptions.h"
 #include "python/data/exchange_api.h"
 #include "python/data/tensor.h"
 #include "python/wrap/edges.h"
@@ -310,7 +311,7 @@ inline bool SetCallback(TVMFFIObject* h, TVMFFIAny* out, Arguments* args) {
   return true;
 }
 
-// Throws what C++ throws.
+// Throws C++ exceptions.
 TVM_FFI_NO_INLINE bool SetNewCallback(PyObject* callable, TVMFFIAny* out, Arguments* args) {
   return SetCallback(
       ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(MakeCallback(callable)), out,

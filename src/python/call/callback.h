@@ -10,7 +10,7 @@
 namespace tether_py {
 
 // A function object around a Python callable; with an API tensors arrive as that framework's.
-// Throws what C++ throws.
+// Throws C++ exceptions.
 ffi::Function MakeCallback(PyObject* callable, const DLPackExchangeAPI* api = nullptr);
 // The wrapper of such a function. NULL with an error set.
 PyObject* WrapCallable(PyObject* callable, const DLPackExchangeAPI* api = nullptr);

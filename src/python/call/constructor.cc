@@ -12,11 +12,14 @@
 #include <unordered_map>
 
 #include "python/base/entry.h"
+#include "python/call/call_environment.h"
 #include "python/call/constructor.h"
 #include "python/call/function.h"
 #include "python/call/parameters.h"
 #include "python/convert/convert.h"
+#include "python/convert/departures.h"
 #include "python/convert/errors.h"
+#include "python/wrap/sentinels.h"
 
 namespace tether_py {
 
@@ -104,6 +107,27 @@ void Pack(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
     packed->push_back(PyTuple_GET_ITEM(kwnames, i));
     packed->push_back(args[nargs + i]);
   }
+}
+
+// CallConstructor where tensors among the arguments bring their stream and allocator.
+TVM_FFI_NO_INLINE bool CallInContext(TVMFFIObject* func, PyObject* const* args,
+                                     CallArguments* converted, TVMFFIAny* result) {
+  return InEnvironment(args, converted, result,
+                       [&] { return CallDirectly(func, converted, result); });
+}
+
+// Calls a constructor and keeps the GIL. `args` is what Python gave. False with an error set.
+inline bool CallConstructor(TVMFFIObject* func, PyObject* const* args, CallArguments* converted,
+                            TVMFFIAny* result) {
+  if (TVM_FFI_PREDICT_FALSE(converted->context() != nullptr)) {
+    return CallInContext(func, args, converted, result);
+  }
+  if (int code = CallDirectly(func, converted, result)) {
+    RaiseFromCall(code, args, converted->size());
+    return false;
+  }
+  AfterSuccess();
+  return true;
 }
 
 // False with an error set.

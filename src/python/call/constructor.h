@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "python/wrap/python_hooks.h"
+#include "python/wrap/sentinels.h"
 #include "python/wrap/wrapper.h"
 
 namespace tether_py {
@@ -66,6 +66,11 @@ inline PyObject* ConstructAny(Constructor* constructor, Wrapper* self, PyObject*
   if (kwnames != nullptr) nargs += PyTuple_GET_SIZE(kwnames);
   return ConstructFrom(constructor, self, args, nargs);
 }
+
+// The method __init_handle_by_constructor__ of every wrapper.
+PyObject* InitHandleByConstructor(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
+
+int InitConstructors(PyObject* module);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_CALL_CONSTRUCTOR_H_

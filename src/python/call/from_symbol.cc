@@ -5,8 +5,10 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/memory.h>
 
+#include "python/base/entry.h"
 #include "python/convert/errors.h"
 #include "python/wrap/release_queue.h"
+#include "python/wrap/wrapper.h"
 
 namespace tether_py {
 

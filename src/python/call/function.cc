@@ -11,6 +11,7 @@
 #include "python/call/call_environment.h"
 #include "python/call/callback.h"
 #include "python/call/parameters.h"
+#include "python/convert/departures.h"
 #include "python/convert/errors.h"
 #include "python/data/tensor.h"
 
@@ -325,12 +326,6 @@ PyObject* VectorcallNamed(PyObject* self, PyObject* const* args, size_t nargsf, 
 PyObject* RaiseNoFunction(PyObject* wrapper) {
   return PyErr_Format(PyExc_TypeError, "%s object does not hold an ffi.Function",
                       Py_TYPE(wrapper)->tp_name);
-}
-
-bool CallInContext(TVMFFIObject* func, PyObject* const* args, CallArguments* converted,
-                   TVMFFIAny* result) {
-  return InEnvironment(args, converted, result,
-                       [&] { return CallDirectly(func, converted, result); });
 }
 
 void InitFunctionWrapper(FunctionWrapper* w) {

@@ -11,6 +11,8 @@
 //   parked                      used in the critical section of the wrapper (KeepWhatCallsUse),
 //                               and when it dies
 //   dict                        CPython's, as that of any object
+#include "python/call/function_class.h"
+
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/from_symbol.h"

@@ -2,6 +2,8 @@
 // Global functions: found and registered by name.
 //
 // Shared state: get_metadata (WrapGlobal): set on first use, constant afterwards.
+#include "python/call/global_functions.h"
+
 #include <tvm/ffi/function.h>
 
 #include <string_view>

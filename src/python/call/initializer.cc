@@ -7,10 +7,12 @@
 // at once (constructor.cc).
 //
 // Shared state: initializer_type: set at import, constant afterwards.
+#include "python/call/initializer.h"
+
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/constructor.h"
-#include "python/call/function.h"
+#include "python/call/method.h"
 
 namespace tether_py {
 

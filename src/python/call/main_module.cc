@@ -11,7 +11,7 @@
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/call/callback.h"
-#include "python/call/function.h"
+#include "python/call/main_module.h"
 #include "python/wrap/class_table.h"
 
 namespace tether_py {

@@ -10,7 +10,7 @@
 
 #include "python/call/function.h"
 #include "python/convert/convert.h"
-#include "python/wrap/python_hooks.h"
+#include "python/wrap/sentinels.h"
 
 namespace tether_py {
 

@@ -25,7 +25,6 @@ void SetOrigin(FunctionWrapper* w, PyObject* origin);
 void ApplyMetadata(PyObject* function, const TVMFFITypeInfo& type, const TVMFFIMethodInfo& info);
 
 int InitMetadata(PyObject* module);
-int InitGlobalFunctions(PyObject* module);  // global_functions.cc
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_CALL_METADATA_H_

@@ -6,9 +6,11 @@
 //
 // Shared state: method_type: set at import. A descriptor does not change after it is made, but for
 // plain_cls, an atomic that is set once.
+#include "python/call/method.h"
+
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
-#include "python/call/function.h"
+#include "python/call/function_class.h"
 #include "python/convert/convert.h"
 
 namespace tether_py {

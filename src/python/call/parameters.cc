@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "python/wrap/python_hooks.h"
+#include "python/wrap/sentinels.h"
 
 namespace tether_py {
 

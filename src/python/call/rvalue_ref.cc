@@ -2,9 +2,11 @@
 // ObjectRValueRef: an argument whose object the callee may take over.
 //
 // Shared state: none.
+#include "python/call/rvalue_ref.h"
+
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
-#include "python/call/function.h"
+#include "python/wrap/wrapper_object.h"
 
 namespace tether_py {
 

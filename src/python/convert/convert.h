@@ -169,9 +169,5 @@ inline PyObject* FromBorrowedAny(const TVMFFIAny& value, const DLPackExchangeAPI
   return FromBorrowedAnySlow(value, api);
 }
 
-int InitKinds(PyObject* module);
-// The setter of a class nobody has seen: finds the right one, records it and uses it.
-bool FindSetter(PyObject* obj, TVMFFIAny* out, Arguments* args);
-
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_CONVERT_CONVERT_H_

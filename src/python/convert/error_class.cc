@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class Error of Python: an FFI error with its kind, message and backtrace.
+#include "python/convert/error_class.h"
+
 #include <tvm/ffi/error.h>
 
 #include <string_view>

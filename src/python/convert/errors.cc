@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exceptions both ways: FFI errors become Python exceptions and back.
-//
-// Three objects, and references one way only, so that no cycle ever waits for the collector:
-//
-//   RaisedException -> the Python exception -> __tvm_ffi_error__ -> an Error
-//
-// A RaisedException is what C++ catches, keeps and throws: made anew each time an exception leaves
-// Python, it carries that instance and returns it each time it is thrown. The Error attached to the
-// exception (attached_error.h) describes it to Python and knows nothing of it.
+// Errors of C++ become exceptions of Python: the one they came from, or one made for them.
 //
 // Shared state: append_hook: set at import, constant afterwards.
 #include <tvm/ffi/error.h>
@@ -23,9 +15,11 @@
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/attached_error.h"
-#include "python/convert/convert.h"
+#include "python/convert/departures.h"
+#include "python/convert/error_class.h"
 #include "python/convert/errors.h"
 #include "python/convert/exception_text.h"
+#include "python/convert/exceptions.h"
 #include "python/convert/raised_exception.h"
 #include "python/convert/traceback.h"
 #include "python/wrap/python_hooks.h"
@@ -142,20 +136,6 @@ PyObject* PyErrorOf(PyObject* self, const Given& given) {
   return exc.release();
 }
 
-PyObject* ConvertToError(PyObject*, PyObject* exc) {
-  if (!PyExceptionInstance_Check(exc)) {
-    return PyErr_Format(PyExc_TypeError, "expected an exception, got %s", Py_TYPE(exc)->tp_name);
-  }
-  return Guarded([&]() -> PyObject* {
-    return WrapOwned(
-        ffi::details::ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(ErrorFromException(exc)));
-  });
-}
-
-PyMethodDef error_functions[] = {
-    {"_convert_to_ffi_error", Entry<ConvertToError>, METH_O, "The FFI error for an exception."},
-    {nullptr, nullptr, 0, nullptr}};
-
 // The exception for an error that arrives, whose reference it takes over; null with an error set.
 Ref ExceptionFor(TVMFFIObject* h, const Given& given) {
   RaisedException* raised = RaisedException::Of(h);
@@ -178,22 +158,6 @@ Ref ExceptionFor(TVMFFIObject* h, const Given& given) {
 }
 
 }  // namespace
-
-ffi::Error ErrorFromException(PyObject* exc) {
-  Ref attached = AttachedTo(exc);
-  Account account = AccountOf(exc, attached.get());
-  if (attached) {
-    CriticalSection section(attached.get());
-    TVMFFIObject* h = Engine::Use(AsWrapper(attached.get()));
-    if (h != nullptr && h->type_index == TypeIndex::kTVMFFIError) {
-      TVMFFIByteArray frames = tie::AsBytes(account.frames);
-      TVMFFIErrorGetCellPtr(h)->update_backtrace(h, &frames, kTVMFFIBacktraceUpdateModeReplace);
-      return ffi::details::ObjectUnsafe::ObjectRefFromObjectPtr<ffi::Error>(
-          ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(h));
-    }
-  }
-  return ffi::Error(account.kind, account.message, account.frames);
-}
 
 bool TakeCaught() {
   try {
@@ -266,37 +230,13 @@ PyObject* RaiseForField(int code, const std::string& field, const std::string& t
   return Raise(code, Given{&value, 1, &field, &type_key});
 }
 
-void RaiseToCaller() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  if (value != nullptr && traceback != nullptr) PyException_SetTraceback(value, traceback);
-  Ref type_ref = Ref::Steal(type), exc = Ref::Steal(value), tb = Ref::Steal(traceback);
-  try {
-    if (exc) {
-      Ref attached = AttachedTo(exc.get());
-      ffi::ObjectPtr<RaisedException> error =
-          ffi::make_object<RaisedException>(exc.get(), AccountOf(exc.get(), attached.get()));
-      Depart(error);
-      TVMFFIErrorSetRaised(error.get());
-      return;
-    }
-  } catch (const std::bad_alloc&) {
-    PyErr_Clear();
-    return TVMFFIErrorSetRaisedFromCStr("MemoryError", "");
-  } catch (const std::exception&) {
-  }
-  PyErr_Clear();
-  TVMFFIErrorSetRaisedFromCStr("RuntimeError", "a Python exception could not be converted");
-}
-
 int InitErrors(PyObject* module) {
   ReserveDepartures();
   append_hook.names = Py_XNewRef(PyModule_GetDict(module));
   append_hook.name = PyUnicode_InternFromString("_WITH_APPEND_BACKTRACE");
   if (append_hook.names == nullptr || append_hook.name == nullptr) return -1;
   if (InitErrorClass(module) < 0 || InitTracebacks(module) < 0) return -1;
-  return PyModule_AddFunctions(module, error_functions);
+  return InitExceptions(module);
 }
 
 }  // namespace tether_py

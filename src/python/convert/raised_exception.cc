@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exceptions that C++ passes on or keeps, and what becomes of their frames.
+// An exception on its way through C++, and what becomes of its frames.
 //
-// Shared state:
-//   any_departed, departures   of one thread each
-//   watch_list                 its own ShortLock; no Python code runs while it is held
+// Shared state: watch_list: its own ShortLock; no Python code runs while it is held.
 #include "python/convert/raised_exception.h"
 
 #include <new>
@@ -11,7 +9,6 @@
 
 #include "python/base/python_api.h"
 #include "python/base/ref.h"
-#include "python/convert/errors.h"
 #include "python/convert/exception_text.h"
 #include "python/convert/traceback.h"
 #include "python/wrap/python_hooks.h"
@@ -140,72 +137,6 @@ std::vector<ffi::ObjectPtr<RaisedException>> WatchList::Alive() {
 
 void ForgetUnusedFrames() {
   for (const auto& raised : watch_list.Alive()) raised->ForgetFramesUnused();
-}
-
-// ---- errors that are on their way ----
-//
-// An exception in flight keeps its frames: a debugger at the caller wants to see them. Whether C++
-// passes it on or keeps it shows when control is back in the Python frame that called C++: an error
-// that is then still alive was kept, and lets its frames go.
-
-namespace {
-
-struct Departure {
-  RaisedException* address;
-  ffi::WeakObjectPtr<RaisedException> error;
-  const void* frame;  // only compared
-};
-// Of this thread, in the order in which they left Python.
-thread_local std::vector<Departure> departures;
-
-Ref CurrentFrame() {
-  return Ref::Steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
-}
-
-// Whether `frame` waits for a call in which the current one runs.
-bool IsWaiting(const void* frame) {
-  Ref at = CurrentFrame();
-  while (at) {
-    at = Ref::Steal(
-        reinterpret_cast<PyObject*>(PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(at.get()))));
-    if (at.get() == frame) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-void ReserveDepartures() { departures.reserve(4); }
-
-void Depart(const ffi::ObjectPtr<RaisedException>& error) {
-  while (!departures.empty() && departures.back().error.expired()) departures.pop_back();
-  Ref frame = CurrentFrame();
-  // A thread of C++ has no caller to show them to.
-  if (!frame) return error->LetFramesGo();
-  try {
-    departures.push_back({error.get(), ffi::WeakObjectPtr<RaisedException>(error), frame.get()});
-    any_departed = true;
-  } catch (const std::bad_alloc&) {
-    error->LetFramesGo();
-  }
-}
-
-void SettleDepartures(TVMFFIObject* arriving) {
-  auto is_arriving = [&](const Departure& departure) {
-    return arriving != nullptr && departure.address == RaisedException::Of(arriving);
-  };
-  // Locals that die may run code that calls C++ and changes the list.
-  while (!departures.empty()) {
-    if (!departures.back().error.expired() && !is_arriving(departures.back())) {
-      if (IsWaiting(departures.back().frame)) break;
-      ffi::ObjectPtr<RaisedException> kept = departures.back().error.lock();
-      departures.pop_back();
-      if (kept != nullptr) kept->LetFramesGo();
-    } else {
-      departures.pop_back();
-    }
-  }
-  any_departed = !departures.empty();
 }
 
 }  // namespace tether_py

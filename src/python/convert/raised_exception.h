@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // An exception on its way through C++, as the error that C++ catches, keeps and throws.
+//
+// Three objects, and references one way only, so that no cycle ever waits for the collector:
+//
+//   RaisedException -> the Python exception -> __tvm_ffi_error__ -> an Error
+//
+// A RaisedException is what C++ catches, keeps and throws: made anew each time an exception leaves
+// Python, it carries that instance and returns it each time it is thrown. The Error attached to the
+// exception (attached_error.h) describes it to Python and knows nothing of it.
 #ifndef TETHER_PYTHON_CONVERT_RAISED_EXCEPTION_H_
 #define TETHER_PYTHON_CONVERT_RAISED_EXCEPTION_H_
 
@@ -37,6 +45,8 @@ struct WatchList {
   std::vector<ffi::ObjectPtr<RaisedException>> Alive();
 };
 extern WatchList watch_list;
+// At a collection: exceptions that C++ alone holds need no frames.
+void ForgetUnusedFrames();
 
 class RaisedException : public ffi::ErrorObj {
  public:
@@ -82,9 +92,8 @@ class RaisedException : public ffi::ErrorObj {
   RaisedException* previous_watched_ = nullptr;
 };
 
-// The error leaves Python. From then on SettleDepartures (errors.h) looks whether C++ keeps it.
-void Depart(const ffi::ObjectPtr<RaisedException>& error);
-void ReserveDepartures();  // at import: the first one may come when there is no memory left
+// The Python exception inside a RaisedException, borrowed, or NULL.
+PyObject* ExceptionIn(TVMFFIObject* error);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_CONVERT_RAISED_EXCEPTION_H_

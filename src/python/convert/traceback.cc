@@ -9,7 +9,6 @@
 
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
-#include "python/convert/errors.h"
 #include "python/convert/exception_text.h"
 #include "python/wrap/python_hooks.h"
 

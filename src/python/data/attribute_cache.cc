@@ -24,7 +24,8 @@
 
 #include "python/base/python_api.h"
 #include "python/data/field_access.h"
-#include "python/data/field_descriptors.h"
+#include "python/data/field_accessors.h"
+#include "python/data/field_property.h"
 
 namespace tether_py {
 

@@ -67,10 +67,8 @@ inline bool FitElement(PyObject* self, Put put, PyObject** value, Ref* owner) {
   return *value != nullptr;
 }
 
-// Each adds its classes to the module; 0, or -1 with an error set.
-int InitSequenceTypes(PyObject* module);  // sequences.cc
-int InitMapTypes(PyObject* module);       // maps.cc
-int RegisterFunctionKeys();               // function_keys.cc
+// The base class and those below it.
+int InitContainerTypes(PyObject* module);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_DATA_CONTAINER_BASE_H_

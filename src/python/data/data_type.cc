@@ -10,6 +10,7 @@
 
 #include "python/base/python_api.h"
 #include "python/convert/errors.h"
+#include "python/wrap/wrapper_object.h"
 
 namespace tether_py {
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of other libraries: which import path a Python object takes.
+// Tensors of other libraries as arguments: which way they take.
 #ifndef TETHER_PYTHON_DATA_EXCHANGE_H_
 #define TETHER_PYTHON_DATA_EXCHANGE_H_
 
 #include "python/convert/convert.h"
-#include "python/data/exchange_api.h"
 
 namespace tether_py {
 

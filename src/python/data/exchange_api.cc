@@ -10,6 +10,7 @@
 
 #include <cstring>
 
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/convert/errors.h"
 #include "python/data/python_tensor.h"
@@ -57,7 +58,7 @@ TVMFFIObject* ImportViewByAPI(PyObject* obj, const DLPackExchangeAPI* api) {
 
 // Takes over h, which may be NULL with an error set.
 TVM_FFI_INLINE bool StoreWithStream(TVMFFIObject* h, const DLPackExchangeAPI* api, TVMFFIAny* out,
-                     Arguments* args) {
+                                    Arguments* args) {
   if (h == nullptr) return false;
   CallContext* context = args->MutableContext();
   context->api = api;

@@ -7,6 +7,7 @@
 #include "python/base/entry.h"
 
 #include "python/base/python_api.h"
+#include "python/convert/errors.h"
 #include "python/wrap/class_records.h"
 #include "python/wrap/notes.h"
 

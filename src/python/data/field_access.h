@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "python/convert/convert.h"
-#include "python/convert/errors.h"
 #include "python/data/fields.h"
 
 namespace tether_py {

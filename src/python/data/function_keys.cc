@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions as keys of a Map or Dict.
+#include "python/data/function_keys.h"
+
 #include <tvm/ffi/function.h>
 
 #include <cstring>

@@ -6,6 +6,8 @@
 //
 // Shared state: replace (ListSetSlice): set on first use, constant afterwards. The rest:
 // container_base.h.
+#include "python/data/list_methods.h"
+
 #include <tvm/ffi/container/list.h>
 #include <tvm/ffi/function.h>
 

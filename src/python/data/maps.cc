@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Map and Dict at C speed: length, lookup, iteration and the common mutations. The package's
 // classes add the rest of the mapping protocol. What is shared: container_base.h.
+#include "python/data/maps.h"
+
 #include <tvm/ffi/container/dict.h>
 #include <tvm/ffi/container/map.h>
 

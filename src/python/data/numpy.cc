@@ -13,8 +13,8 @@
 #include "python/data/numpy.h"
 
 #include "core/copy_tensor.h"
+#include "python/base/entry.h"
 #include "python/base/python_api.h"
-#include "python/convert/errors.h"
 #include "python/data/python_tensor.h"
 #include "python/data/tensor_argument.h"
 

@@ -8,7 +8,7 @@
 
 #include <tvm/ffi/container/tensor.h>
 
-#include "python/convert/errors.h"
+#include "python/base/entry.h"
 #include "python/wrap/edges.h"
 #include "python/wrap/release_queue.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Array and List at C speed: length, indexing and iteration. The package's classes add the rest of
 // the sequence protocol, and list_methods.cc what changes a List.
+#include "python/data/sequences.h"
+
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/list.h>
 
@@ -8,7 +10,7 @@
 
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
-#include "python/data/sequences.h"
+#include "python/data/list_methods.h"
 
 namespace tether_py {
 

@@ -23,8 +23,7 @@ inline PyObject* IndexError(Py_ssize_t size, Py_ssize_t index) {
 // Array(iterable) and List(iterable). A failure leaves an empty object.
 PyObject* SeqFill(PyObject* self, PyObject* items, bool is_list);
 
-// The methods of List: list_methods.cc.
-extern PyMethodDef list_methods[];
+int InitSequenceTypes(PyObject* module);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_DATA_SEQUENCES_H_

@@ -5,7 +5,6 @@
 #include "python/data/tensor.h"
 
 #include "python/base/python_api.h"
-#include "python/convert/errors.h"
 #include "python/data/exchange_api.h"
 #include "python/data/own_exchange.h"
 #include "python/wrap/notes.h"

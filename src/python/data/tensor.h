@@ -7,7 +7,6 @@
 
 namespace tether_py {
 
-int InitTensor(PyObject* module);  // tensor_class.cc
 bool SetTensor(PyObject* obj, TVMFFIAny* out, Arguments* args);
 // What a Tensor shows, for the length of a scope that runs no Python code: no other thread moves
 // the object away meanwhile, and a lent tensor is not taken back. NULL with an error set.

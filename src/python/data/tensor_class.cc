@@ -2,6 +2,8 @@
 // The class Tensor.
 //
 // Shared state: dlpack_keywords: set at import, constant afterwards.
+#include "python/data/tensor_class.h"
+
 #include <tvm/ffi/container/tensor.h>
 
 #include "core/copy_tensor.h"

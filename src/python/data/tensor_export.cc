@@ -5,6 +5,7 @@
 #include <tvm/ffi/container/tensor.h>
 
 #include "core/copy_tensor.h"
+#include "python/base/entry.h"
 #include "python/convert/errors.h"
 #include "python/data/capsules.h"
 #include "python/data/tensor.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pickling needs of the interpreter: which objects have a part in Python, and the memory of
-// tensors as Python buffers.
+// What pickling needs of the interpreter: which objects have a part in Python, and to hear when it
+// fails.
 #ifndef TETHER_PYTHON_DATA_TRAVEL_H_
 #define TETHER_PYTHON_DATA_TRAVEL_H_
 

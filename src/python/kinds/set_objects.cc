@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Setters of values that are an FFI object, stand for one, or get one made for them.
 #include "python/base/python_api.h"
+#include "python/convert/errors.h"
+#include "python/convert/exceptions.h"
 #include "python/data/exchange_api.h"
 #include "python/data/text.h"
 #include "python/kinds/setters.h"

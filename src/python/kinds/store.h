@@ -5,8 +5,8 @@
 
 #include <utility>
 
+#include "python/base/entry.h"
 #include "python/convert/convert.h"
-#include "python/convert/errors.h"
 
 namespace tether_py {
 

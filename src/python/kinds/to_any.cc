@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python -> Any. The setter of a value is found once per exact type (kinds.h) and kept in the
 // record of the type (class_records.h).
+#include "python/kinds/to_any.h"
+
 #include "python/base/entry.h"
 #include "python/convert/convert.h"
 #include "python/kinds/kinds.h"

@@ -10,7 +10,7 @@
 #include "python/base/python_api.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
-#include "python/data/field_descriptors.h"
+#include "python/data/field_accessors.h"
 #include "python/schema/schema.h"
 
 namespace tether_py {

@@ -8,9 +8,9 @@
 #include "python/call/metadata.h"
 #include "python/convert/convert.h"
 #include "python/convert/errors.h"
-#include "python/data/field_descriptors.h"
+#include "python/data/field_accessors.h"
 #include "python/schema/schema.h"
-#include "python/wrap/python_hooks.h"
+#include "python/wrap/sentinels.h"
 
 namespace tether_py {
 

@@ -2,7 +2,7 @@
 // The Python type _TypeConverter, and conversion for fields.
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
-#include "python/convert/errors.h"
+#include "python/convert/exceptions.h"
 #include "python/schema/convert_value.h"
 #include "python/schema/schema.h"
 #include "python/wrap/python_hooks.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/stack_room.h"
+#include "python/base/python_api.h"
 #include "python/wrap/upper_layers.h"
 
 namespace tether_py {
@@ -108,7 +109,7 @@ TVMFFIObject** Arguments::MoveOut(Wrapper* w) {
 
 // Whether the list may be read. While the interpreter shuts down it has calls of threads that
 // CPython has ended.
-bool IsReadable() { return kEndedThreadsStop || !IsFinalizing(); }
+static bool IsReadable() { return kEndedThreadsStop || !IsFinalizing(); }
 
 // The first call for which f(call) is true, or NULL. Only if the list is readable.
 template <typename F>

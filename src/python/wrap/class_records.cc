@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "python/base/entry.h"
+#include "python/base/python_api.h"
 #include "python/wrap/upper_layers.h"
 #include "python/wrap/wrapper.h"
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a collection begins and ends, and when we ask for one.
+// How a collection begins and ends.
 #include "python/wrap/collection.h"
 #include "python/base/entry.h"
 
 #include <cstring>
 #include <vector>
 
+#include "python/base/python_api.h"
 #include "python/wrap/arguments.h"
-#include "python/wrap/collector.h"
+#include "python/wrap/guard_list.h"
 #include "python/wrap/hidden.h"
 #include "python/wrap/upper_layers.h"
 

@@ -53,21 +53,18 @@ inline bool MayUseCollection() {
           collection.thread.load(std::memory_order_relaxed) == PyThreadState_Get());
 }
 
-// The collector's visitor that subtracts; NULL while unknown. Learned at import (LearnCollector),
-// by the first traversal while `learning` is set.
-extern visitproc subtracting_visitor;
-extern bool learning;
-// The collector is none of those known (guard_list.cc).
-extern bool uses_rule_b;
-
 extern Patience patience;
 
 // This thread collects from now on, until Runtime::collecting is false.
 void MarkCollecting();
 // The collector begins to subtract, or is done with that.
 void BeginPass(bool subtracts);
-// Lets go of what rule B guards; at the end of a collection.
-void ReleaseGuards();
+// Debug builds: the collector is done with counting, and may count again.
+void EndCounting();
+// The collection that dormant wrappers call for. Where Python code may run; in GIL builds only.
+void CollectNow();
+// Hides a dormant wrapper (hidden.h) without waiting for a collection.
+void HideAtOnce(Wrapper* w);
 // From now on collections are noticed. At import: false with an error set.
 bool WatchCollections(PyObject* gc);
 

@@ -38,8 +38,11 @@
 
 #include "python/wrap/arguments.h"
 #include "python/wrap/collection.h"
+#include "python/wrap/drop.h"
 #include "python/wrap/edges.h"
+#include "python/wrap/guard_list.h"
 #include "python/wrap/hidden.h"
+#include "python/wrap/learn_collector.h"
 
 namespace tether_py {
 

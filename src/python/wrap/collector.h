@@ -13,14 +13,9 @@ int VisitHeld(TVMFFIObject* held, visitproc visit, void* arg);
 // A visitor that appends to a list. It is shown what a wrapper itself refers to: its class and its
 // Python state, not what its C++ object refers to.
 int VisitOwnReference(PyObject* obj, void* list);
-// Debug builds: the collector is done with counting, and may count again.
-void EndCounting();
-// The collection that dormant wrappers call for. Where Python code may run; in GIL builds only.
-void CollectNow();
 
 // From the collector: the wrapper is garbage, and so is its object.
 void BreakRing(PyObject* self);
-bool LearnCollector();  // at import: false with an error set
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_WRAP_COLLECTOR_H_

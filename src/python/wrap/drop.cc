@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "python/wrap/class_counts.h"
+#include "python/wrap/collection.h"
 #include "python/wrap/collector.h"
 #include "python/wrap/edges_of_type.h"
 #include "python/wrap/notes.h"

@@ -24,6 +24,9 @@ inline bool UsesFastDealloc(PyTypeObject* cls) {
   return cls->tp_dealloc == DeallocWrapper && !IsFunctionClass(cls);
 }
 
+// Whether a dormant wrapper can be hidden (hidden.h).
+bool IsHidable(Wrapper* w);
+
 // Classes whose instances are a wrapper and nothing else share their memory.
 inline bool IsPlain(PyTypeObject* cls) {
   return UsesFastDealloc(cls) && cls->tp_basicsize == static_cast<Py_ssize_t>(sizeof(Wrapper));

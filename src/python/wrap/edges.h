@@ -183,9 +183,6 @@ int ForEachEdge(TVMFFIObject* h, F&& f) {
   return result;
 }
 
-// Drops what the fields of h that Python defined refer to. That may die and run Python code.
-void Empty(TVMFFIObject* h);
-
 void LearnEdges();  // at import; throws
 
 }  // namespace tether_py

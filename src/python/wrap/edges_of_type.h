@@ -11,8 +11,8 @@
 
 namespace tether_py {
 
-// As far as the collector knows. Learned when first asked (edges.cc), and asked whenever a wrapper
-// becomes dormant.
+// As far as the collector knows. Learned when first asked, and asked whenever a wrapper becomes
+// dormant.
 enum class EdgesOfType : uint8_t {
   kUnknown,
   kByPython,  // fields that Python defined: they may be emptied to break a ring of garbage
@@ -36,6 +36,11 @@ bool HasPythonFields(int32_t type_index);
 inline bool CanBeEmptied(int32_t type_index) {
   return FindEdgesOfType(type_index) == EdgesOfType::kByPython;
 }
+// Whether a field of one or two words that is not marked as plain declares a reference that counts.
+// Throws where its schema cannot be read.
+bool DeclaresReference(const TVMFFIFieldInfo& field);
+// Drops what the fields of h that Python defined refer to. That may die and run Python code.
+void Empty(TVMFFIObject* h);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_WRAP_EDGES_OF_TYPE_H_

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rule B, for a collector that is none of those known.
 //
-// The finaliser hands a wrapper whose object is shared over to it, as from dealloc, and every
-// wrapper that somebody gets while a collection runs is on a list until it ends. Identity and state
+// The finaliser makes a wrapper whose object is shared dormant, as dealloc does, and every wrapper
+// that somebody gets while a collection runs is on a list until it ends. Identity and state
 // survive; weak references in garbage cycles are cleared by CPython before any finaliser runs.
+#include "python/wrap/guard_list.h"
+
 #include <mutex>
 #include <new>
 #include <unordered_set>
 
-#include "python/wrap/collection.h"
+#include "python/wrap/wrapper.h"
 
 namespace tether_py {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dormant wrappers that only full collections look at (hidden.cc). In GIL builds only.
+// Dormant wrappers that only full collections look at. In GIL builds only.
 #ifndef TETHER_PYTHON_WRAP_HIDDEN_H_
 #define TETHER_PYTHON_WRAP_HIDDEN_H_
 
@@ -7,7 +7,9 @@
 
 namespace tether_py {
 
-// Hide and Unhide, which other files use too, are in runtime.h.
+// A dormant wrapper that IsHidable (drop.h). It stays visible where memory is short. Unhide, which
+// is for any wrapper, is in runtime.h.
+void Hide(Wrapper* w);
 size_t NumHidden();
 Wrapper* HiddenAt(size_t i);
 

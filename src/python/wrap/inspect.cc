@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions that tvm_ffi.inspect calls. Nothing here runs unless somebody asks for it.
+#include "python/wrap/inspect.h"
+
 #include <tvm/ffi/container/dict.h>
 #include <tvm/ffi/container/list.h>
 
@@ -9,10 +11,11 @@
 #include <vector>
 
 #include "python/base/entry.h"
+#include "python/base/python_api.h"
 #include "python/wrap/collector.h"
 #include "python/wrap/edges.h"
 #include "python/wrap/recorder.h"
-#include "python/wrap/world.h"
+#include "python/wrap/world_to_python.h"
 
 namespace tether_py {
 

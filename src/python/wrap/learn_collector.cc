@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which collector this is: learned at import, and checked.
+#include "python/wrap/learn_collector.h"
+
 #include <cstdlib>
 
 #include "python/wrap/collection.h"
-#include "python/wrap/collector.h"
 #include "python/wrap/edges.h"
+#include "python/wrap/guard_list.h"
 
 namespace tether_py {
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class CObject, the base of every wrapper, as Python sees it.
+#include "python/wrap/object_class.h"
+
 #include <atomic>
 
 #include "python/base/entry.h"

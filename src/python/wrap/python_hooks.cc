@@ -11,7 +11,6 @@
 namespace tether_py {
 
 PythonHooks hooks{};
-Sentinels sentinels{};
 
 namespace {
 

@@ -42,14 +42,6 @@ struct PythonHooks {
 };
 extern PythonHooks hooks;
 
-// Objects that stand for "no value" (core.MISSING) and "keyword arguments follow" (core.KWARGS).
-// They are made as soon as the class Object exists; owned for the life of the process.
-struct Sentinels {
-  PyObject* missing;
-  PyObject* kwargs;
-};
-extern Sentinels sentinels;
-
 // After the wrapper types.
 int InitPythonHooks(PyObject* module);
 

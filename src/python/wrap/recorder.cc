@@ -21,6 +21,7 @@
 #include <cstring>
 #include <new>
 
+#include "python/base/python_api.h"
 #include "python/wrap/upper_layers.h"
 
 namespace tether_py {

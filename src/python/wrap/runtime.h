@@ -75,7 +75,8 @@ struct Runtime : public tie::NoHooks {
 
 using Engine = tie::Tie<Runtime>;
 
-// ---- what the collector is told when a wrapper becomes active ----
+// ---- what the collector is told when a wrapper becomes active; what is not inline is in drop.cc
+// ----
 
 // The tp_dealloc of a class that adds nothing to a wrapper (InstallDealloc) and whose objects have
 // plain values in their fields, and of no other.
@@ -86,12 +87,8 @@ inline bool IsOfLeafClass(Wrapper* w) { return Py_TYPE(AsObject(w))->tp_dealloc 
 // a class that nobody keeps may be part of a ring with its instances.
 void TrackLeaf(Wrapper* w);
 
-// Hidden wrappers: dormant ones without weak references that only full collections look at
-// (hidden.cc). Unhide may be called for any wrapper. Not for free-threaded builds.
-bool IsHidable(Wrapper* w);  // in drop.cc
-void Hide(Wrapper* w);
-void HideAtOnce(Wrapper* w);  // not by a collection; in collection.cc
-void UnhideSlow(Wrapper* w);
+// For a wrapper that may be hidden (hidden.h), in any state.
+void UnhideSlow(Wrapper* w);  // hidden.cc
 inline bool IsHidden(Wrapper* w) { return (reinterpret_cast<uintptr_t>(w->weakrefs) & 1) != 0; }
 inline void Unhide(Wrapper* w) {
   if (kFreeThreaded) return;

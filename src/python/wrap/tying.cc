@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions behind the Python module `tying`, and the start and end of tying.
+#include "python/wrap/tying.h"
+
 #include <tvm/ffi/function.h>
 
 #include "python/base/entry.h"
 #include "python/base/python_api.h"
 #include "python/wrap/arguments.h"
 #include "python/wrap/class_counts.h"
-#include "python/wrap/collector.h"
 #include "python/wrap/edges.h"
 #include "python/wrap/hidden.h"
+#include "python/wrap/learn_collector.h"
 #include "python/wrap/object_lock.h"
 #include "python/wrap/release_queue.h"
 #include "python/wrap/wrapper.h"

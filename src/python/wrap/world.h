@@ -85,9 +85,5 @@ class World {
   size_t walked_ = 0;
 };
 
-// New lists, or NULL with an error set: nodes by their number, and the lines that were recorded.
-PyObject* IndicesToPython(const std::vector<size_t>& nodes);
-PyObject* LinesToPython();
-
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_WRAP_WORLD_H_

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was found of the C++ objects, as lists and tuples for tvm_ffi.inspect.
+#include "python/wrap/world_to_python.h"
+
 #include <mutex>
 #include <unordered_set>
 
 #include "python/wrap/edge_text.h"
-#include "python/wrap/world.h"
 
 namespace tether_py {
 

@@ -8,7 +8,7 @@
 #include "python/base/python_api.h"
 #include "python/wrap/arguments.h"
 #include "python/wrap/class_counts.h"
-#include "python/wrap/collector.h"
+#include "python/wrap/collection.h"
 #include "python/wrap/drop.h"
 #include "python/wrap/upper_layers.h"
 #include "python/wrap/wrapper_memory.h"

@@ -126,7 +126,7 @@ inline uintptr_t ObjectAddressOf(Wrapper* w) {
 //
 //   types, sentinels, module_of_function, allocator,   written at import, read only afterwards
 //     subtracting_visitor, learning, sentinel,
-//     uses_rule_b, gc_module, layouts (edges.cc)
+//     uses_rule_b, gc_module, layouts (edges_of_type.cc)
 //   hooks                              written by _set_hooks, which the package calls at import
 //   Runtime::adopted_table             written at import, and when recording starts or stops (recorder.cc)
 //   counters.dormant                   the GIL; in a free-threaded build 64 atomics, each for one
@@ -172,10 +172,6 @@ inline uintptr_t ObjectAddressOf(Wrapper* w) {
 //     each call that borrowed the object a reference of its own (KeepWhatCallsUse).
 //   - What is used outside of a call while Python code may run is held: Using, HoldHandle.
 // In a free-threaded build nothing is borrowed: the arguments of a call hold what they refer to.
-
-int InitWrapperTypes(PyObject* module);
-int InitTying(PyObject* module);
-int InitInspect(PyObject* module);
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_WRAP_WRAPPER_H_

@@ -61,7 +61,7 @@ inline bool HasWeakRefs(Wrapper* w) {
   return __atomic_load_n(&w->weakrefs, __ATOMIC_ACQUIRE) != nullptr;
 }
 
-// The extension's types; set once at import.
+// The extension's types (object_class.cc); set once at import.
 struct Types {
   PyTypeObject* object;     // CObject
   PyTypeObject* container;  // CContainerBase

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields as Python objects: FieldGetter, FieldSetter and FFIProperty.
-#ifndef TETHER_PYTHON_DATA_FIELD_DESCRIPTORS_H_
-#define TETHER_PYTHON_DATA_FIELD_DESCRIPTORS_H_
+// FFIProperty: a field as a property of a class.
+#ifndef TETHER_PYTHON_DATA_FIELD_PROPERTY_H_
+#define TETHER_PYTHON_DATA_FIELD_PROPERTY_H_
 
 #include "python/data/fields.h"
 
 namespace tether_py {
-
-// FieldGetter and FieldSetter: callables that can be named and documented like functions.
-struct AccessorObject {
-  PyObject_HEAD Field* field;
-  PyObject* dict;
-};
-
-// Of a FieldGetter or FieldSetter.
-inline Field* FieldOf(PyObject* accessor) {
-  return reinterpret_cast<AccessorObject*>(accessor)->field;
-}
 
 // FFIProperty: a `property` whose field, when it has one, is read and written without calling fget
 // and fset. What it adds to a property lies behind it.
@@ -33,11 +22,7 @@ inline PropertyExtra* ExtraOf(PyObject* self) {
                                           PyProperty_Type.tp_basicsize);
 }
 
-// A FieldGetter and a FieldSetter. NULL with an error set.
-PyObject* MakeFieldGetter(Field* field);
-PyObject* MakeFieldSetter(Field* field);
-
-int InitFieldTypes(PyObject* module);
+int InitFieldProperty(PyObject* module);
 
 }  // namespace tether_py
-#endif  // TETHER_PYTHON_DATA_FIELD_DESCRIPTORS_H_
+#endif  // TETHER_PYTHON_DATA_FIELD_PROPERTY_H_

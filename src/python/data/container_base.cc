@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The base class of the container wrappers, and the start of those below it.
-#include "python/data/containers.h"
+// What the wrappers of Array, List, Map and Dict share: their base class.
+#include "python/data/container_base.h"
 
 #include "python/base/python_api.h"
-#include "python/data/container_base.h"
+#include "python/data/function_keys.h"
+#include "python/data/maps.h"
+#include "python/data/sequences.h"
 
 namespace tether_py {
 
