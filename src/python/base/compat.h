@@ -143,8 +143,8 @@ inline void AddGCRefs(PyObject* obj, Py_ssize_t n) {
 // Automatic collections look at a part of the old objects, and are never full.
 inline constexpr bool kIsIncremental = PY_VERSION_HEX >= 0x030E0000 && !kFreeThreaded;
 
-// Whether the collector's count of an object may be below zero in passing. Debug builds assert that
-// it is not.
+// Whether the collector's count of an object may be below zero for a moment. Debug builds assert
+// that it is not.
 inline constexpr bool kCountsMayDip = kFreeThreaded || !kIsDebugBuild;
 
 // Runs finalize(), which may resurrect obj, as CPython would from tp_dealloc. True if obj lives on.
@@ -165,7 +165,7 @@ inline bool FinalizeFromDealloc(PyObject* obj, Finalize&& finalize) {
 
 // ---- objects ----
 
-// PyErr_Occurred, in line, for a thread whose state is at hand.
+// PyErr_Occurred, inlined, for a thread whose state is at hand.
 inline bool HasErrorSet(PyThreadState* state) {
 #if PY_VERSION_HEX >= 0x030C0000
   return state->current_exception != nullptr;

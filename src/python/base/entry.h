@@ -59,7 +59,7 @@ PyCFunction EntryOfAnyKind() {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&EntryOf<F>::Call));
 }
 
-// The same for a part of a function.
+// The same for a part of a function: calls f().
 template <typename F>
 PyObject* Guarded(F&& f) {
   bool is_ffi_error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks, and numbers that many threads change. In a GIL build they cost nothing.
+// Locks, and numbers that many threads change. In a GIL build they are plain variables, or nothing.
 #ifndef TETHER_PYTHON_BASE_LOCKS_H_
 #define TETHER_PYTHON_BASE_LOCKS_H_
 

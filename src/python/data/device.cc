@@ -36,7 +36,7 @@ bool IndexOf(PyObject* index, int32_t* out) {
   Ref number;
   if (item && PyIndex_Check(item.get())) number = Ref::Steal(PyNumber_Index(item.get()));
   if (!number) {
-    // Ctrl-C and the like say nothing about the index.
+    // An interrupt, such as Ctrl-C, says nothing about the index.
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return false;
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError, "Invalid device index: %S", index);

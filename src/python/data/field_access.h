@@ -31,7 +31,7 @@ int RaiseFromSetter(int code, const Field& field, PyObject* value);
 // What a pointer in a field refers to. NULL with an error set.
 PyObject* ReadObject(const char* address);
 
-// ReadField for the two kinds of field that matter most, where nothing is out of the ordinary: a
+// ReadField for the two kinds of field that matter most, in the usual case: a
 // leaf function, which saves and restores nothing. `obj` is a wrapper. In a free-threaded build
 // ReadField takes a critical section.
 inline PyObject* ReadQuickly(const Field& field, PyObject* obj) {
@@ -47,7 +47,7 @@ inline PyObject* ReadQuickly(const Field& field, PyObject* obj) {
   if (child == nullptr || child->type_index < ffi::TypeIndex::kTVMFFIDynObjectBegin) {
     return ReadObject(address);
   }
-  Wrapper* w = Engine::FetchLive(child);  // WrapBorrowed, certain to be in line
+  Wrapper* w = Engine::FetchLive(child);  // WrapBorrowed, certain to be inlined
   return TVM_FFI_PREDICT_TRUE(w != nullptr) ? AsObject(w) : WrapBorrowedSlow(child);
 }
 

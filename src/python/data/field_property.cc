@@ -22,7 +22,7 @@ Ref ReadMember(PyObject* self, PyObject* PropertyExtra::*member) {
 }
 
 void WriteMember(PyObject* self, PyObject* PropertyExtra::*member, PyObject* value) {
-  Ref old;  // let go of outside of the section
+  Ref old;  // dropped after the section
   CriticalSection section(self);
   old = Ref::Steal(ExtraOf(self)->*member);
   ExtraOf(self)->*member = Py_XNewRef(value);

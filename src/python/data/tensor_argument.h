@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tensor of another library as an argument of a call.
+// What the setters of tensors of other libraries share.
 #ifndef TETHER_PYTHON_DATA_TENSOR_ARGUMENT_H_
 #define TETHER_PYTHON_DATA_TENSOR_ARGUMENT_H_
 

@@ -145,7 +145,7 @@ const SignBits* LearnSignBits() {
     PassOver();
   }
   if (learned) {
-    (void)base.release();  // for ever
+    (void)base.release();  // kept as long as the process
   } else {
     found->base = nullptr;
   }

@@ -110,7 +110,7 @@ constexpr const char* NameOf(ValueKind kind) {
 TETHER_KINDS(TETHER_CHECK)  // the lines stand in the order of ValueKind
 #undef TETHER_CHECK
 
-// Looks on a class, where any failure means that it has no such attribute, or on a value, as
+// Looks at a class, where any failure means that it has no such attribute, or on a value, as
 // hasattr() does. 1 or 0, or -1 with an error set.
 TVM_FFI_NO_INLINE int Has(PyObject* where, const char* name) {
   if (PyType_Check(where)) return HasAttribute(reinterpret_cast<PyTypeObject*>(where), name);

@@ -118,7 +118,7 @@ bool AreOwnersKnown(TVMFFIObject* h, visitproc visit) {
 void AddHeldByCpp(PyObject* w, uint64_t strong) {
   try {
     if (!kCountsMayDip && !collection.added.insert(w).second) return;
-  } catch (const std::bad_alloc&) {  // counted twice, it merely survives
+  } catch (const std::bad_alloc&) {  // counted twice, it only survives
   }
   if (strong > 1) AddGCRefs(w, static_cast<Py_ssize_t>(strong - 1));
 }

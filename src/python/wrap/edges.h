@@ -52,7 +52,7 @@ inline bool HasFixedEdges(int32_t type_index) {
          type_index == ffi::TypeIndex::kTVMFFIOpaquePyObject;
 }
 
-// Not text, shapes and the like, which many share.
+// Not text, shapes and other values, which many share.
 inline bool MayReferToOthers(int32_t type_index) {
   switch (type_index) {
     case ffi::TypeIndex::kTVMFFIArray:

@@ -7,7 +7,7 @@
 // object first.
 //
 // Shared state, all in `recorder`:
-//   the Records, `lines` and their likes   recorder.lock. No Python code runs under it, and nothing
+//   the Records, `lines`, `fetched`, ...   recorder.lock. No Python code runs under it, and nothing
 //                                          is freed but the Record's own block, so a recorded block
 //                                          stays while the lock is held.
 //   is_on, package, the usual_* and table  written by StartRecording and StopRecording, which the

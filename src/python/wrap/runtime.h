@@ -75,8 +75,7 @@ struct Runtime : public tie::NoHooks {
 
 using Engine = tie::Tie<Runtime>;
 
-// ---- what the collector is told when a wrapper becomes active; what is not inline is in drop.cc
-// ----
+// ---- what the collector is told when a wrapper becomes active (drop.cc) ----
 
 // The tp_dealloc of a class that adds nothing to a wrapper (InstallDealloc) and whose objects have
 // plain values in their fields, and of no other.
