@@ -108,6 +108,24 @@ def test_the_list_of_files_is_complete() -> None:
     assert sorted(listed) == sorted(there)
 
 
+def test_a_header_declares_what_its_source_defines() -> None:
+    """The page names the headers that declare functions of several files."""
+    function = r"^\w[\w:<>*& ]*?[ *&](\w+)\([^;{}]*?\)(?: noexcept)?"
+    defined: dict[str, set[str]] = {}
+    for path in FRONTEND.rglob("*.cc"):
+        stem = path.relative_to(FRONTEND).with_suffix("").as_posix()
+        for name in re.findall(function + r" \{", path.read_text(), re.MULTILINE):
+            defined.setdefault(name, set()).add(stem)
+    named = section("The layers of `src/python`")
+    for path in FRONTEND.rglob("*.h"):
+        header = path.relative_to(FRONTEND)
+        stem = header.with_suffix("").as_posix()
+        code = re.sub("//.*", "", path.read_text())
+        for name in re.findall(function + ";", code, re.MULTILINE):
+            files = defined.get(name, {stem})
+            assert stem in files or f"`{header}`" in named, f"{header}: {name} is in {files}"
+
+
 def test_files_say_what_they_are_about() -> None:
     for path in SOURCES:
         if FRONTEND not in path.parents:
