@@ -359,15 +359,22 @@ def _comparable(left: Any, right: Any) -> bool:
     return isinstance(right, type(left)) or isinstance(left, type(right))
 
 
-def _make_comparison(ffi_name: str, negate: bool = False) -> Callable[[Any, Any], bool]:
+def _make_comparison(ffi_name: str) -> Callable[[Any, Any], bool]:
     function = core._get_global_func(ffi_name, False)
 
     def compare(self: Any, other: Any) -> bool:
         if not _comparable(self, other):
             return NotImplemented
-        return bool(function(self, other)) is not negate
+        return bool(function(self, other))
 
     return compare
+
+
+def _make_not_equal() -> Callable[[Any, Any], bool]:
+    def __ne__(self: Any, other: Any) -> bool:
+        return object.__ne__(self, other)  # the opposite of __eq__, that of a subclass too
+
+    return __ne__
 
 
 def _make_hash() -> Callable[[Any], int]:
@@ -503,7 +510,7 @@ def _install_dataclass_dunders(
         cls.__repr__ = object_repr
     if eq and lacks_all("__eq__", "__ne__"):
         add("__eq__", lambda: _make_comparison("ffi.RecursiveEq"))
-        add("__ne__", lambda: _make_comparison("ffi.RecursiveEq", negate=True))
+        add("__ne__", _make_not_equal)
     if order and lacks_all(*(name for name, _ in _ORDERINGS)):
         for name, suffix in _ORDERINGS:
             add(name, partial(_make_comparison, f"ffi.Recursive{suffix}"))

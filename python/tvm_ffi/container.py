@@ -139,9 +139,7 @@ class _SequenceMethods:
             other = type(self)(other)
         return _ffi_api.RecursiveEq(self, other)
 
-    def __ne__(self: Any, other: object) -> bool:
-        result = self.__eq__(other)
-        return result if result is NotImplemented else not result
+    __ne__ = object.__ne__  # the opposite of __eq__
 
     def __hash__(self: Any) -> int:
         return _ffi_api.RecursiveHash(self)
@@ -362,9 +360,7 @@ class _MappingMethods:
             return NotImplemented
         return _ffi_api.RecursiveEq(self, other)
 
-    def __ne__(self: Any, other: object) -> bool:
-        result = self.__eq__(other)
-        return result if result is NotImplemented else not result
+    __ne__ = object.__ne__  # the opposite of __eq__
 
     def __hash__(self: Any) -> int:
         return _ffi_api.RecursiveHash(self)

@@ -153,7 +153,8 @@ def load_module(path: str | os.PathLike[str], keep_module_alive: bool = True) ->
 
     A name without a directory means a file in the working directory, or else a library that the
     system's loader finds. With `keep_module_alive` the library stays loaded until the process ends,
-    so that objects whose code lives in it may outlive the module object.
+    so that objects whose code lives in it may outlive the module object. Each call makes a new
+    module, about a kilobyte, which stays as long.
     """
     name = os.fspath(path)
     if not isinstance(name, str):

@@ -173,7 +173,9 @@ TEST(String, CompareIsExactlyMinusOneZeroOne) {
                                                 {"", 1},
                                                 {"a", 1},
                                                 {"z", -1},
-                                                {"a long text on the heap", 1}}) {
+                                                {"a long text on the heap", 1},
+                                                {"\xc3\xa9", -1},  // bytes have no sign
+                                                {"hell\x80 and a heap", -1}}) {
     EXPECT_EQ(s.compare(other), expected) << other;
     EXPECT_EQ(s.compare(other.c_str()), expected) << other;
     EXPECT_EQ(s.compare(String(other)), expected) << other;

@@ -291,9 +291,7 @@ def _to_py(managed: int, out: Any) -> int:
 def _dltensor(tensor: Any, out: Any) -> int:
     calls.append(("dltensor", tensor))
     strides = tensor.strides or strides_of(tensor.shape)
-    tensor.keep = fill(
-        out[0], tensor.address, tensor.shape, strides, tensor.dtype, tensor.device
-    )
+    tensor.keep = fill(out[0], tensor.address, tensor.shape, strides, tensor.dtype, tensor.device)
     return 0
 
 

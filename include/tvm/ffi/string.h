@@ -235,11 +235,13 @@ class Bytes {
   const char* data() const noexcept { return cell_.data(); }
   operator std::string() const { return std::string(data(), size()); }  // NOLINT(*)
 
-  // -1, 0 or 1: lexicographic, the shorter is less.
+  // -1, 0 or 1: lexicographic by unsigned bytes, the shorter is less. For UTF-8 that is the order
+  // of code points.
   static int memncmp(const char* lhs, const char* rhs, size_t lhs_count, size_t rhs_count) {
     if (lhs == rhs && lhs_count == rhs_count) return 0;
     for (size_t i = 0, n = std::min(lhs_count, rhs_count); i < n; ++i) {
-      if (lhs[i] != rhs[i]) return lhs[i] < rhs[i] ? -1 : 1;
+      const auto l = static_cast<unsigned char>(lhs[i]), r = static_cast<unsigned char>(rhs[i]);
+      if (l != r) return l < r ? -1 : 1;
     }
     return lhs_count == rhs_count ? 0 : (lhs_count < rhs_count ? -1 : 1);
   }

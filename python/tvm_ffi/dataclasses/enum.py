@@ -470,9 +470,7 @@ class _PayloadBehaviour:
             return self.value == other
         return NotImplemented
 
-    def __ne__(self, other: object) -> bool:
-        equal = self.__eq__(other)
-        return equal if equal is NotImplemented else not equal
+    __ne__ = object.__ne__  # the opposite of __eq__
 
     def __hash__(self) -> int:
         return hash(self.value)

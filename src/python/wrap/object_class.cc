@@ -63,7 +63,8 @@ PyObject* SameAs(PyObject* self, PyObject* other) {
 
 PyObject* CompareWrapper(PyObject* self, PyObject* other, int op) {
   if (op == Py_EQ) return PyBool_FromLong(SameHandle(self, other));
-  if (op == Py_NE) return PyBool_FromLong(!SameHandle(self, other));
+  // The opposite of ==, which a subclass may define.
+  if (op == Py_NE) return PyBaseObject_Type.tp_richcompare(self, other, op);
   Py_RETURN_NOTIMPLEMENTED;
 }
 
