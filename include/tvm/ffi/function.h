@@ -93,9 +93,9 @@ namespace ffi {
 namespace tether {
 // In a handler, from which nothing may be thrown: where there is no memory for this error, the
 // runtime has one ready that says so.
-inline void RaiseInternalError(const char* what) noexcept {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RaiseInternalError(const char* what) noexcept {
   try {
-    detail::SetSafeCallRaised(Error("InternalError", what, ""));
+    RaiseNew("InternalError", what);
   } catch (const std::bad_alloc&) {
     TVMFFIErrorSetRaisedFromCStr("MemoryError", "std::bad_alloc");
   }
@@ -173,9 +173,9 @@ class NamedFunction : public FunctionObj {
  public:
   // Callables that are copied as bytes and need no destructor.
   template <typename TCallable>
-  static constexpr bool kHolds = std::is_trivially_copyable_v<TCallable> &&
-                                 std::is_trivially_destructible_v<TCallable> &&
-                                 alignof(TCallable) <= alignof(std::max_align_t) / 2;
+  static constexpr bool kHolds =
+      std::is_trivially_copyable_v<TCallable>&& std::is_trivially_destructible_v<TCallable> &&
+      alignof(TCallable) <= alignof(std::max_align_t) / 2;
 
   NamedFunction(FCall call, TVMFFISafeCallType call_safely, std::string&& name)
       : name_(std::move(name)) {
