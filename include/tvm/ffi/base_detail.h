@@ -18,6 +18,7 @@
 #include <exception>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -166,6 +167,14 @@ inline void RunStaticInit(void (*block)()) {
 // functions, not the strings, so that client code makes and destroys none.
 using TypeText = std::string (*)();
 
+// All parts in one text. Written with operator+ it would be compiled inline, at great length.
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string Concat(
+    std::initializer_list<std::string_view> parts) {
+  std::string out;
+  for (std::string_view part : parts) out.append(part);
+  return out;
+}
+
 // Appends the texts of `types`, separated.
 TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void AppendTexts(std::string* out,
                                                             std::initializer_list<TypeText> types,
@@ -179,14 +188,14 @@ TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void AppendTexts(std::string* out,
 
 // {"type":"<name>"}
 TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string Schema(const char* name) {
-  return std::string("{\"type\":\"").append(name).append("\"}");
+  return Concat({"{\"type\":\"", name, "\"}"});
 }
 
 // {"type":"<name>","args":[<args>]}
 TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string Schema(const char* name,
                                                               std::initializer_list<TypeText> args,
                                                               const char* separator = ",") {
-  std::string out = std::string("{\"type\":\"").append(name).append("\",\"args\":[");
+  std::string out = Concat({"{\"type\":\"", name, "\",\"args\":["});
   AppendTexts(&out, args, separator);
   return out.append("]}");
 }
@@ -195,8 +204,8 @@ TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string Schema(const char* name,
 TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string FunctionSchema(
     const char* name, TypeText result, std::initializer_list<TypeText> params,
     const char* separator = ",") {
-  std::string out = std::string("{\"type\":\"").append(name);
-  out.append("\",\"named_args\":{\"return\":[").append(result()).append("],\"params\":[");
+  std::string out =
+      Concat({"{\"type\":\"", name, "\",\"named_args\":{\"return\":[", result(), "],\"params\":["});
   AppendTexts(&out, params, separator);
   return out.append("]}}");
 }

@@ -64,9 +64,9 @@ namespace tether {
 inline TVMFFIByteArray AsBytes(std::string_view s) { return TVMFFIByteArray{s.data(), s.size()}; }
 
 // Made by the runtime, so that an error outlives the library that raised it.
-inline ObjectPtr<Object> CreateError(std::string_view kind, std::string_view message,
-                                     std::string_view backtrace, TVMFFIObjectHandle cause_chain,
-                                     TVMFFIObjectHandle extra_context) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline ObjectPtr<Object> CreateError(
+    std::string_view kind, std::string_view message, std::string_view backtrace,
+    TVMFFIObjectHandle cause_chain, TVMFFIObjectHandle extra_context) {
   TVMFFIByteArray kind_bytes = AsBytes(kind);
   TVMFFIByteArray message_bytes = AsBytes(message);
   TVMFFIByteArray backtrace_bytes = AsBytes(backtrace);
@@ -116,18 +116,21 @@ class TVM_FFI_DLL Error : public ObjectRef, public std::exception {
 
   TVM_FFI_COLD_CODE std::string TracebackMostRecentCallLast() const {
     std::string_view text(get()->backtrace.data, get()->backtrace.size);
-    std::vector<std::string_view> lines;
-    for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string_view::npos;
-         begin = end + 1) {
-      if (end != begin) lines.push_back(text.substr(begin, end - begin));
-    }
     std::string out;
-    for (auto it = lines.rbegin(); it != lines.rend(); ++it) out.append(*it).append("\n");
+    // From the last line to the first; what no newline ends is not a line.
+    size_t end = text.rfind('\n');
+    while (end != std::string_view::npos && end != 0) {
+      size_t before = text.rfind('\n', end - 1);
+      size_t begin = before == std::string_view::npos ? 0 : before + 1;
+      if (begin != end) out.append(text.substr(begin, end + 1 - begin));
+      end = before;
+    }
     return out;
   }
   TVM_FFI_COLD_CODE std::string FullMessage() const {
-    return "Traceback (most recent call last):\n" + TracebackMostRecentCallLast() + kind() + ": " +
-           message() + "\n";
+    const std::string traceback = TracebackMostRecentCallLast();
+    return tether::Concat(
+        {"Traceback (most recent call last):\n", traceback, kind(), ": ", message(), "\n"});
   }
   const char* what() const noexcept(true) override { return get()->message.data; }
 
@@ -143,7 +146,10 @@ class TVM_FFI_DLL Error : public ObjectRef, public std::exception {
 };
 
 // Says that the host language has an exception pending; frontends re-raise that one.
-TVM_FFI_COLD_CODE inline Error EnvErrorAlreadySet() { return Error("EnvErrorAlreadySet", "", ""); }
+TVM_FFI_COLD_CODE inline Error EnvErrorAlreadySet() {
+  return detail::ObjectUnsafe::ObjectRefFromObjectPtr<Error>(
+      tether::CreateError("EnvErrorAlreadySet", "", "", nullptr, nullptr));
+}
 
 namespace detail {
 
@@ -165,8 +171,15 @@ inline void SetSafeCallRaised(const Error& error) {
 
 namespace tether {
 
+// Raises a new error without a backtrace.
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RaiseNew(std::string_view kind,
+                                                         std::string_view message) {
+  TVMFFIErrorSetRaised(detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectPtr(
+      CreateError(kind, message, "", nullptr, nullptr)));
+}
+
 TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RaiseUnknownException() {
-  detail::SetSafeCallRaised(Error("RuntimeError", kUnknownException, ""));
+  RaiseNew("RuntimeError", kUnknownException);
 }
 
 // Collects the message of one throw expression; the destructor throws.
@@ -184,8 +197,8 @@ class ErrorBuilder {
                                  std::optional<Error> cause_chain = std::nullopt,
                                  std::optional<ObjectRef> extra_context = std::nullopt)
       : parts_(std::move(kind), std::move(backtrace), log_before_throw) {
-    parts_.cause_chain = std::move(cause_chain);
-    parts_.extra_context = std::move(extra_context);
+    if (cause_chain) parts_.cause_chain = *std::move(cause_chain);
+    if (extra_context) parts_.extra_context = *std::move(extra_context);
   }
   TVM_FFI_COLD_CODE ErrorBuilder(std::string kind, const TVMFFIByteArray* backtrace,
                                  bool log_before_throw,
@@ -217,8 +230,8 @@ class ErrorBuilder {
     std::ostringstream stream;
     std::string backtrace;
     bool log_before_throw;
-    std::optional<Error> cause_chain;
-    std::optional<ObjectRef> extra_context;
+    ObjectRef cause_chain;
+    ObjectRef extra_context;
   };
 
   // The error; destroys the parts.
@@ -227,8 +240,10 @@ class ErrorBuilder {
       Parts* parts;
       ~Destroy() { parts->~Parts(); }
     } destroy{&parts_};
-    Error error(std::move(parts_.kind), parts_.stream.str(), std::move(parts_.backtrace),
-                std::move(parts_.cause_chain), std::move(parts_.extra_context));
+    Error error = detail::ObjectUnsafe::ObjectRefFromObjectPtr<Error>(
+        CreateError(parts_.kind, parts_.stream.str(), parts_.backtrace,
+                    detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(parts_.cause_chain),
+                    detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(parts_.extra_context)));
     if (parts_.log_before_throw) std::cerr << error.FullMessage();
     return error;
   }

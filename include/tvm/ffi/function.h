@@ -23,6 +23,8 @@
 #include <cxxabi.h>
 #endif
 
+#include <cstddef>
+#include <cstring>
 #include <functional>
 #include <new>
 #include <optional>
@@ -91,9 +93,9 @@ namespace ffi {
 namespace tether {
 // In a handler, from which nothing may be thrown: where there is no memory for this error, the
 // runtime has one ready that says so.
-inline void RaiseInternalError(const char* what) noexcept {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RaiseInternalError(const char* what) noexcept {
   try {
-    detail::SetSafeCallRaised(Error("InternalError", what, ""));
+    RaiseNew("InternalError", what);
   } catch (const std::bad_alloc&) {
     TVMFFIErrorSetRaisedFromCStr("MemoryError", "std::bad_alloc");
   }
@@ -163,6 +165,62 @@ class CallableFunction : public FunctionObj {
   }
 
   mutable TCallable callable_;
+};
+
+// A typed function with the name that its errors mention; the callable lies behind it in memory.
+// Every registered function is one. Only its two entries are compiled for each of them.
+class NamedFunction : public FunctionObj {
+ public:
+  // Callables that are copied as bytes and need no destructor.
+  template <typename TCallable>
+  static constexpr bool kHolds =
+      std::is_trivially_copyable_v<TCallable>&& std::is_trivially_destructible_v<TCallable> &&
+      alignof(TCallable) <= alignof(std::max_align_t) / 2;
+
+  NamedFunction(FCall call, TVMFFISafeCallType call_safely, std::string&& name)
+      : name_(std::move(name)) {
+    safe_call = call_safely;
+    cpp_call = reinterpret_cast<void*>(call);
+  }
+
+  template <typename TCallable>
+  static ObjectPtr<FunctionObj> Make(const TCallable& callable, std::string&& name) {
+    return Make(&Call<TCallable>, &SafeCall<TCallable>, std::move(name), &callable,
+                sizeof(TCallable));
+  }
+
+ private:
+  TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE static ObjectPtr<FunctionObj> Make(
+      FCall call, TVMFFISafeCallType call_safely, std::string&& name, const void* callable,
+      size_t size) {
+    auto made =
+        MakeObject<NamedFunction>(sizeof(NamedFunction) + size, call, call_safely, std::move(name));
+    std::memcpy(static_cast<void*>(made.get() + 1), callable, size);
+    return made;
+  }
+
+  template <typename TCallable>
+  static void Call(const FunctionObj* func, const AnyView* args, int32_t num_args, Any* result) {
+    using Info = detail::FunctionInfo<TCallable>;
+    auto* self = static_cast<const NamedFunction*>(func);
+    detail::unpack_call<typename Info::RetType>(
+        std::make_index_sequence<Info::num_args>{}, &self->name_,
+        *reinterpret_cast<const TCallable*>(self + 1), args, num_args, result);
+  }
+
+  template <typename TCallable>
+  static int SafeCall(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
+    TVM_FFI_SAFE_CALL_BEGIN();
+    if (TVM_FFI_PREDICT_FALSE(result->type_index >= TypeIndex::kTVMFFIStaticObjectBegin)) {
+      ThrowResultNotEmpty(result);
+    }
+    Call<TCallable>(static_cast<const FunctionObj*>(static_cast<Object*>(self)),
+                    reinterpret_cast<const AnyView*>(args), num_args,
+                    reinterpret_cast<Any*>(result));
+    TVM_FFI_SAFE_CALL_END();
+  }
+
+  std::string name_;
 };
 
 // A C function that is given the function object as its handle.
@@ -283,11 +341,15 @@ class Function : public ObjectRef {
   template <typename TCallable>
   static Function FromTyped(TCallable callable, std::string name) {
     using Info = detail::FunctionInfo<std::decay_t<TCallable>>;
-    return FromCallable([callable = std::move(callable), name = std::move(name)](
-                            const AnyView* args, int32_t num_args, Any* rv) {
-      detail::unpack_call<typename Info::RetType>(std::make_index_sequence<Info::num_args>{}, &name,
-                                                  callable, args, num_args, rv);
-    });
+    if constexpr (tether::NamedFunction::kHolds<TCallable>) {
+      return Function(tether::NamedFunction::Make(callable, std::move(name)));
+    } else {
+      return FromCallable([callable = std::move(callable), name = std::move(name)](
+                              const AnyView* args, int32_t num_args, Any* rv) {
+        detail::unpack_call<typename Info::RetType>(std::make_index_sequence<Info::num_args>{},
+                                                    &name, callable, args, num_args, rv);
+      });
+    }
   }
 
   static Function FromExternC(void* self, TVMFFISafeCallType safe_call,

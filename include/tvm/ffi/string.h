@@ -512,7 +512,7 @@ inline void AppendJSONString(std::string_view text, std::string* out) {
 }  // namespace tether
 
 // A JSON string literal.
-inline String EscapeStringJSON(const String& value) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline String EscapeStringJSON(const String& value) {
   std::string out;
   tether::AppendJSONString(std::string_view(value.data(), value.size()), &out);
   return String(std::move(out));

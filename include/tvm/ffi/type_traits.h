@@ -61,7 +61,7 @@ struct StaticTypeKey {
   static constexpr const char* kTVMFFIBigInt = "ffi.BigInt";
 };
 
-inline std::string TypeIndexToTypeKey(int32_t type_index) {
+TVM_FFI_NO_INLINE inline std::string TypeIndexToTypeKey(int32_t type_index) {
   const TVMFFIByteArray& key = TVMFFIGetTypeInfo(type_index)->type_key;
   return std::string(key.data, key.size);
 }
@@ -157,12 +157,14 @@ TVM_FFI_INLINE bool FitsInteger(int64_t value) {
 }
 
 // "300 is out of range for uint8 (0 to 255)"
-inline std::string OutOfRangeText(int64_t value, size_t size, bool is_signed) {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline std::string OutOfRangeText(int64_t value, size_t size,
+                                                                      bool is_signed) {
   int64_t bits = static_cast<int64_t>(size) * 8;
   int64_t low = is_signed ? -(int64_t{1} << (bits - 1)) : 0;
   int64_t high = (int64_t{1} << (is_signed ? bits - 1 : bits)) - 1;
-  return std::to_string(value) + " is out of range for " + (is_signed ? "int" : "uint") +
-         std::to_string(bits) + " (" + std::to_string(low) + " to " + std::to_string(high) + ")";
+  return Concat({std::to_string(value), " is out of range for ", is_signed ? "int" : "uint",
+                 std::to_string(bits), " (", std::to_string(low), " to ", std::to_string(high),
+                 ")"});
 }
 template <typename T>
 std::string OutOfRangeText(int64_t value) {

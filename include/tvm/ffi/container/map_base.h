@@ -177,15 +177,15 @@ struct MapTypeTraitsBase : public ObjectRefTypeTraitsBase<MapRef> {
 
   TVM_FFI_COLD_CODE static std::string GetMismatchTypeInfo(const TVMFFIAny* src) {
     if (!IsMap(src)) return TypeTraitsBase::GetMismatchTypeInfo(src);
-    const std::string name = Derived::kTypeName;
+    [[maybe_unused]] const std::string_view name = Derived::kTypeName;
     if constexpr (!std::is_same_v<K, Any> || !std::is_same_v<V, Any>) {
       const ObjectPtr<Object> source = Unchanging(GetMap(src));
       for (const auto& entry : *static_cast<const MapBaseObj*>(source.get())) {
         if (Mismatches<K>(entry.first)) {
-          return name + "[some key is " + MismatchInfo<K>(entry.first) + ", V]";
+          return tether::Concat({name, "[some key is ", MismatchInfo<K>(entry.first), ", V]"});
         }
         if (Mismatches<V>(entry.second)) {
-          return name + "[K, some value is " + MismatchInfo<V>(entry.second) + "]";
+          return tether::Concat({name, "[K, some value is ", MismatchInfo<V>(entry.second), "]"});
         }
       }
     }

@@ -16,6 +16,9 @@
 // Keys without hooks (numbers, strings, most objects) run no user code and pay for none of this:
 // the plain searches give up with kAskHooks at the first hook, and the functions named ...Asking
 // start again and check everything.
+//
+// KeysSeen is cold, for a short compile. The functions that ask or make a map larger are not: g++
+// would keep less in registers around the calls of them.
 #ifndef TVM_FFI_CONTAINER_MAP_OPS_H_
 #define TVM_FFI_CONTAINER_MAP_OPS_H_
 
@@ -312,20 +315,21 @@ struct MapOps {
   // that a later walk can tell whether the same keys are in the same order.
   class KeysSeen {
    public:
-    const Any& Add(const MapBaseObj* map, uint64_t index) {
+    TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE const Any& Add(const MapBaseObj* map, uint64_t index) {
       keys_.push_back(Entry(map, index)->first);
       return keys_.back();
     }
     // Whether the walk can go on behind the key added last, which was at `index`. It ends even if
     // user code moves the entries during the walk.
-    bool LastIsAt(const MapBaseObj* map, uint64_t index) const {
+    TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE bool LastIsAt(const MapBaseObj* map, uint64_t index) const {
       return keys_.size() <= map->size_ && IsOccupied(map, index) &&
              Entry(map, index)->first.same_as(keys_.back());
     }
     // Whether a walk gives these keys now. If so, the map holds them all, and dropping them
     // runs no user code.
     template <typename Next>
-    bool AreStill(const MapBaseObj* map, uint64_t first, const Next& next) const {
+    TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE bool AreStill(const MapBaseObj* map, uint64_t first,
+                                                      const Next& next) const {
       size_t n = 0;
       for (uint64_t i = first; IsOccupied(map, i); i = next(map, i), ++n) {
         if (n == keys_.size() || !Entry(map, i)->first.same_as(keys_[n])) return false;
@@ -333,7 +337,7 @@ struct MapOps {
       return n == keys_.size();
     }
     // Drops all keys but the last, which runs user code.
-    void KeepLast() {
+    TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE void KeepLast() {
       std::swap(keys_.front(), keys_.back());
       keys_.erase(keys_.begin() + 1, keys_.end());
     }
@@ -373,8 +377,7 @@ struct MapOps {
     return seen.AreStill(map, FirstCandidate(map, hash), NextCandidate) ? EndIndex(map) : kAskHooks;
   }
 
-  // The hashes of all keys in their order. False if the map changed. Cold for a short compile; the
-  // other functions that ask are not, because g++ then keeps less in registers around their calls.
+  // The hashes of all keys in their order. False if the map changed.
   TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE static bool TryHashAsking(const MapBaseObj* map,
                                                                 std::vector<uint64_t>* hashes) {
     const bool small = IsSmall(map);

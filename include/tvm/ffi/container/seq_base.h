@@ -335,8 +335,8 @@ struct SeqTypeTraitsBase : public ObjectRefTypeTraitsBase<SeqRef> {
       for (size_t i = 0; i < seq->size(); ++i) {
         const Any item = seq->begin()[i];
         if (item.template try_cast<T>().has_value()) continue;
-        return std::string(Derived::kTypeName) + "[index " + std::to_string(i) + ": " +
-               detail::AnyUnsafe::GetMismatchTypeInfo<T>(item) + "]";
+        return tether::Concat({Derived::kTypeName, "[index ", std::to_string(i), ": ",
+                               detail::AnyUnsafe::GetMismatchTypeInfo<T>(item), "]"});
       }
     }
     TVM_FFI_THROW(InternalError) << "Cannot reach here";
