@@ -26,6 +26,17 @@ case $flavour in
   *) die "unknown flavour '$flavour': release, demo, asan, tsan or python-*" ;;
 esac
 
+# While an older precompiled header is in place, the preprocessor gives ccache that instead of the
+# headers, and ccache may answer with what another state or another clone made of it.
+drop_old_precompiled_headers() {
+  local found
+  [ -d "build/$flavour" ] || return 0
+  find "build/$flavour" -name '*.gch' | while read -r found; do
+    [ -z "$(find include src tests/cpp -name '*.h' -newer "$found" -print -quit)" ] || rm "$found"
+  done
+}
+drop_old_precompiled_headers
+
 cmake -S . -B "build/$flavour" -G Ninja --log-level=WARNING \
   "${options[@]}"
 cmake --build "build/$flavour" --parallel "$JOBS" ${1:+--target "$@"}

@@ -97,3 +97,22 @@ def test_clients_have_no_thread_local_variables() -> None:
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "LOAD" in text
     assert re.findall(r"^ *TLS .*", text, re.MULTILINE) == []
+
+
+def test_the_code_of_a_function_is_in_the_library_that_made_it(tmp_path: Path) -> None:
+    """By its address the runtime knows whose it is; an exported one could be another library's."""
+    (tmp_path / "client.cc").write_text(
+        """#include <tvm/ffi/tvm_ffi.h>
+        int64_t AddOne(int64_t x) { return x + 1; }
+        TVM_FFI_STATIC_INIT_BLOCK() {
+          tvm::ffi::reflection::GlobalDef().def("testing.abi.add_one", AddOne);
+        }
+        """
+    )
+    client = tmp_path / "client.so"
+    command = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", f"-I{ROOT / 'include'}"]
+    subprocess.run([*command, str(tmp_path / "client.cc"), "-o", str(client)], check=True)
+    command = ["nm", "--demangle", str(client)]
+    symbols = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    entries = re.findall(r"^\w+ (\w) .*NamedFunction::SafeCall", symbols, re.MULTILINE)
+    assert entries and set(entries) == {"t"}, "local symbols"

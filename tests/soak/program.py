@@ -1527,7 +1527,7 @@ class Machine:
         Returns whether the model may go on as if there were none, and the result. A changed
         container raises RuntimeError; a moved one ValueError.
         """
-        node = self.M[i]
+        real, node = self.R[i], self.M[i]
         before = self.ran_nested
         result = None
         opened, self.open = self.open, True
@@ -1542,22 +1542,40 @@ class Machine:
             self.open = opened
         if self.ran_nested == before:
             return True, result
-        self.resync_after(node, i)
+        self.resync_after(real, node, i)
         return False, result
 
-    def resync_after(self, node: Node, i: int) -> None:
+    def resync_after(self, real: Any, node: Node, i: int) -> None:
         """After user code ran: the object may have another wrapper, the wrapper another object.
 
-        If no register has the object any more, and something else may hold it, nobody can look what
-        it refers to now, and the rings through it have no name.
+        If neither a register nor `real`, its wrapper from before, has the object any more, nor
+        what a register has, and something else may hold it, nobody can look what it refers to now.
         """
         node.fuzzy = True
         for k in range(REGISTERS):
             other = self.M[k]
             if other is not None and other.kind == node.kind and (other is node or k == i):
                 self.resync(self.R[k], other)
+        if node.fuzzy and node.pid == id(real) and tying.state(real) == "active":
+            self.resync(real, node)
         if node.fuzzy and self.reaches(node):
-            raise Unclear
+            found = self.fetch(node)
+            if found is None:
+                raise Unclear
+            self.resync(found, node)
+
+    def fetch(self, node: Node) -> Any:
+        """Read an object from a container or field that a register has; None if there is none."""
+        for real, parent in zip(self.R, self.M, strict=True):
+            if parent is None or parent.fuzzy or parent.kind not in (LIST, DICT, PY):
+                continue
+            items = parent.items
+            for name, child in enumerate(items) if parent.kind == LIST else items.items():
+                if child is node and not isinstance(name, tuple):  # a tuple stands for a hooked key
+                    found = getattr(real, name) if parent.kind == PY else real[name]
+                    self.same(found, node)
+                    return found
+        return None
 
     @step(2, "hooks")
     def set_hooked(self, a: int, b: int, c: int) -> None:
@@ -1638,7 +1656,7 @@ class Machine:
             if got.__class__ is not list and self.M[i] is node and node.pid not in (None, id(got)):
                 raise Broken("P1: another object was delivered")
         self.armed.clear()
-        self.resync_after(node, i)
+        self.resync_after(real, node, i)
 
     # ---- structures
 
@@ -1688,6 +1706,8 @@ class Machine:
                 os._exit(0)
             except ChildEnds:
                 raise
+            except Unclear:
+                os._exit(0)
             except BaseException:
                 traceback.print_exc()
                 os._exit(9)

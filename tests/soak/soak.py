@@ -51,7 +51,7 @@ from shrink import run_in_child, shrink, signature
 KINDS = {"plain": plain, "threads": threads}
 GROUPS = sorted({*plain.GROUPS, *(group for _, _, group in threads.STEPS.values()), "threads"})
 MAX_FINDINGS = 8
-MAX_UNCLEAR = 0.01  # of the programs: more, and the model is not good enough
+MAX_UNCLEAR = 0.02  # of the programs: more, and the model is not good enough
 
 
 def parse() -> argparse.Namespace:

@@ -46,10 +46,12 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define TVM_FFI_COLD_CODE [[gnu::cold]]
+#define TVM_FFI_HIDDEN __attribute__((visibility("hidden")))
 #define TVM_FFI_PREDICT_FALSE(cond) (__builtin_expect(static_cast<bool>(cond), 0))
 #define TVM_FFI_PREDICT_TRUE(cond) (__builtin_expect(static_cast<bool>(cond), 1))
 #else
 #define TVM_FFI_COLD_CODE
+#define TVM_FFI_HIDDEN
 #define TVM_FFI_PREDICT_FALSE(cond) (cond)
 #define TVM_FFI_PREDICT_TRUE(cond) (cond)
 #endif

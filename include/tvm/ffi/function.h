@@ -168,8 +168,10 @@ class CallableFunction : public FunctionObj {
 };
 
 // A typed function with the name that its errors mention; the callable lies behind it in memory.
-// Every registered function is one. Only its two entries are compiled for each of them.
-class NamedFunction : public FunctionObj {
+// Every registered function is one. Only its two entries are compiled for each of them. Hidden, so
+// that the code of a function is in the library that made it, by which the runtime knows whose it
+// is.
+class TVM_FFI_HIDDEN NamedFunction : public FunctionObj {
  public:
   // Callables that are copied as bytes and need no destructor.
   template <typename TCallable>
