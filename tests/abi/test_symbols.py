@@ -114,5 +114,5 @@ def test_the_code_of_a_function_is_in_the_library_that_made_it(tmp_path: Path) -
     subprocess.run([*command, str(tmp_path / "client.cc"), "-o", str(client)], check=True)
     command = ["nm", "--demangle", str(client)]
     symbols = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    entries = re.findall(r"^\w+ (\w) .*NamedFunction::SafeCall", symbols, re.MULTILINE)
+    entries = re.findall(r"^\w+ (\w) .*CallableFunction<.*::SafeCall\(", symbols, re.MULTILINE)
     assert entries and set(entries) == {"t"}, "local symbols"

@@ -23,8 +23,6 @@
 #include <cxxabi.h>
 #endif
 
-#include <cstddef>
-#include <cstring>
 #include <functional>
 #include <new>
 #include <optional>
@@ -138,9 +136,10 @@ namespace tether {
   TVM_FFI_UNREACHABLE();
 }
 
-// A function that owns a C++ callable of the packed form (args, num_args, result).
+// A function that owns a C++ callable of the packed form (args, num_args, result). Hidden, so that
+// its code is in the library that made it: by its address the runtime knows whose it is.
 template <typename TCallable>
-class CallableFunction : public FunctionObj {
+class TVM_FFI_HIDDEN CallableFunction : public FunctionObj {
  public:
   template <typename... Args>
   explicit CallableFunction(std::in_place_t, Args&&... args)
@@ -165,64 +164,6 @@ class CallableFunction : public FunctionObj {
   }
 
   mutable TCallable callable_;
-};
-
-// A typed function with the name that its errors mention; the callable lies behind it in memory.
-// Every registered function is one. Only its two entries are compiled for each of them. Hidden, so
-// that the code of a function is in the library that made it, by which the runtime knows whose it
-// is.
-class TVM_FFI_HIDDEN NamedFunction : public FunctionObj {
- public:
-  // Callables that are copied as bytes and need no destructor.
-  template <typename TCallable>
-  static constexpr bool kHolds =
-      std::is_trivially_copyable_v<TCallable>&& std::is_trivially_destructible_v<TCallable> &&
-      alignof(TCallable) <= alignof(std::max_align_t) / 2;
-
-  NamedFunction(FCall call, TVMFFISafeCallType call_safely, std::string&& name)
-      : name_(std::move(name)) {
-    safe_call = call_safely;
-    cpp_call = reinterpret_cast<void*>(call);
-  }
-
-  template <typename TCallable>
-  static ObjectPtr<FunctionObj> Make(const TCallable& callable, std::string&& name) {
-    return Make(&Call<TCallable>, &SafeCall<TCallable>, std::move(name), &callable,
-                sizeof(TCallable));
-  }
-
- private:
-  TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE static ObjectPtr<FunctionObj> Make(
-      FCall call, TVMFFISafeCallType call_safely, std::string&& name, const void* callable,
-      size_t size) {
-    auto made =
-        MakeObject<NamedFunction>(sizeof(NamedFunction) + size, call, call_safely, std::move(name));
-    std::memcpy(static_cast<void*>(made.get() + 1), callable, size);
-    return made;
-  }
-
-  template <typename TCallable>
-  static void Call(const FunctionObj* func, const AnyView* args, int32_t num_args, Any* result) {
-    using Info = detail::FunctionInfo<TCallable>;
-    auto* self = static_cast<const NamedFunction*>(func);
-    detail::unpack_call<typename Info::RetType>(
-        std::make_index_sequence<Info::num_args>{}, &self->name_,
-        *reinterpret_cast<const TCallable*>(self + 1), args, num_args, result);
-  }
-
-  template <typename TCallable>
-  static int SafeCall(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
-    TVM_FFI_SAFE_CALL_BEGIN();
-    if (TVM_FFI_PREDICT_FALSE(result->type_index >= TypeIndex::kTVMFFIStaticObjectBegin)) {
-      ThrowResultNotEmpty(result);
-    }
-    Call<TCallable>(static_cast<const FunctionObj*>(static_cast<Object*>(self)),
-                    reinterpret_cast<const AnyView*>(args), num_args,
-                    reinterpret_cast<Any*>(result));
-    TVM_FFI_SAFE_CALL_END();
-  }
-
-  std::string name_;
 };
 
 // A C function that is given the function object as its handle.
@@ -343,15 +284,11 @@ class Function : public ObjectRef {
   template <typename TCallable>
   static Function FromTyped(TCallable callable, std::string name) {
     using Info = detail::FunctionInfo<std::decay_t<TCallable>>;
-    if constexpr (tether::NamedFunction::kHolds<TCallable>) {
-      return Function(tether::NamedFunction::Make(callable, std::move(name)));
-    } else {
-      return FromCallable([callable = std::move(callable), name = std::move(name)](
-                              const AnyView* args, int32_t num_args, Any* rv) {
-        detail::unpack_call<typename Info::RetType>(std::make_index_sequence<Info::num_args>{},
-                                                    &name, callable, args, num_args, rv);
-      });
-    }
+    return FromCallable([callable = std::move(callable), name = std::move(name)](
+                            const AnyView* args, int32_t num_args, Any* rv) {
+      detail::unpack_call<typename Info::RetType>(std::make_index_sequence<Info::num_args>{}, &name,
+                                                  callable, args, num_args, rv);
+    });
   }
 
   static Function FromExternC(void* self, TVMFFISafeCallType safe_call,
