@@ -35,3 +35,10 @@ function(tether_compile_options target)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
 endfunction()
+
+# tether_precompile_headers(target headers...). ccache needs -fpch-preprocess to cache what uses them (and
+# CCACHE_SLOPPINESS, scripts/common.sh).
+function(tether_precompile_headers target)
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+endfunction()

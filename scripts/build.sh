@@ -17,10 +17,10 @@ shift || true
 tests=-DTETHER_BUILD_TESTS=ON
 python=(-DTETHER_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$PYTHON")
 case $flavour in
-  release) options=($tests "${python[@]}") ;;
+  release) options=($tests "${python[@]}" -DTETHER_PRECOMPILE=ON) ;;
   asan-python) options=("${python[@]}" -DTETHER_SANITIZE=address) ;;
   tsan-python) options=("${python[@]}" -DTETHER_SANITIZE=thread) ;;
-  demo | python-*) options=("${python[@]}") ;;
+  demo | python-*) options=("${python[@]}" -DTETHER_PRECOMPILE=ON) ;;
   asan) options=($tests -DTETHER_SANITIZE=address) ;;
   tsan) options=($tests -DTETHER_SANITIZE=thread -DTETHER_TEST_SOURCES=concurrency_test.cc) ;;
   *) die "unknown flavour '$flavour': release, demo, asan, tsan or python-*" ;;

@@ -97,7 +97,7 @@ run_pytest() {
 # collect garbage thousands of times or look at all that is in memory, which is fast where there is little.
 python_suite() {
   local run=(env PYTHONPATH="$3" "$2" -X faulthandler -m pytest -q -p no:cacheprovider) tying status=0
-  local collecting=(tests/python/test_{tensor,dlpack,pickle}.py tests/python/test_tying_*.py tests/python/test_inspect.py)
+  local collecting=(tests/python/test_{tensor,dlpack,pickle}.py tests/python/test_tying_*.py tests/python/test_inspect*.py)
   run_pytest "$1-tying" "${run[@]}" "${collecting[@]}" &
   tying=$!
   run_pytest "$1" "${run[@]}" tests/python "${collecting[@]/#/--ignore=}" || status=1

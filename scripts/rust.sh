@@ -3,10 +3,11 @@
 #
 # Checks of the Rust crates against the libraries of build/release (or of TETHER_PACKAGE).
 #
-#   scripts/rust.sh quick    formatting, clippy, unit and integration tests, a Rust library in Python
-#   scripts/rust.sh rest     examples in the documentation, one for every item, the documentation itself,
-#                            the code in docs/rust.md, the programs of examples/rust_*, generated
-#                            bindings, a library of the released crates in Python, ASan
+#   scripts/rust.sh quick    unit and integration tests, a Rust library in Python
+#   scripts/rust.sh rest     formatting, clippy, examples in the documentation, one for every item, the
+#                            documentation itself, the code in docs/rust.md, the programs of
+#                            examples/rust_*, generated bindings, a library of the released crates in
+#                            Python, ASan
 #   scripts/rust.sh nightly  TSan and Miri, which build the standard library first: ten minutes, not part of
 #                            test-all
 source "$(dirname "$0")/common.sh"
@@ -155,11 +156,11 @@ tsan_python() {
 
 case $1 in
   quick)
-    style
     cargo_test rust test --lib --tests
     python_test rust-python tests/rust/test_tied.py tests/rust/test_pickle.py tests/rust/test_interface.py
     ;;
   rest)
+    style
     cargo_test rust-doctests test --doc
     RUSTDOCFLAGS='-D warnings' in_crates cargo doc --quiet --no-deps
     every_item_has_an_example

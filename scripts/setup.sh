@@ -4,7 +4,7 @@
 # Installs what is missing for a make target and nothing else; takes no noticeable time when all is
 # there. Debian packages through apt-get (as root or with sudo), Python tools into .venv.
 #
-#   scripts/setup.sh demo|test|bench|lint|docs
+#   scripts/setup.sh demo|test|all|bench|lint|docs     all: what make test-all needs besides
 source "$(dirname "$0")/common.sh"
 purpose=${1:-test}
 
@@ -29,14 +29,15 @@ need gcc gcc
 need ccache ccache
 need binutils nm
 case $purpose in
-  test)
+  test | all)
     need libgtest-dev /usr/include/gtest/gtest.h
     need valgrind valgrind
     need spin spin
     need util-linux setarch
     need gdb gdb
-    compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer*' >/dev/null ||
+    if [ "$purpose" = all ] && ! compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer*' >/dev/null; then
       missing+=(clang libclang-rt-14-dev)
+    fi
     ;;
   bench)
     need libbenchmark-dev /usr/include/benchmark/benchmark.h
@@ -75,7 +76,7 @@ fi
 # no package is new enough, the tests of the crates are skipped and say so.
 candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/ *Candidate: \([0-9.]*\).*/\1/p'; }
 is_new_enough() { [ -n "$1" ] && [ "$(printf '%s\n' 1.82 "$1" | sort -V | head -n1)" = 1.82 ]; }
-if [ "$purpose" = test ] && ! command -v cargo >/dev/null; then
+if [[ $purpose = test || $purpose = all ]] && ! command -v cargo >/dev/null; then
   rust=()
   if command -v apt-get >/dev/null; then
     for suffix in '' -web; do

@@ -34,7 +34,7 @@ site             all    build          documentation: every block of code, every
 cluster          all    build          objects as arguments and results of Dask and Ray
 wheels           alone  setup          a wheel for x86-64, in a clean environment
 soak             all    build          random programs
-rust_rest        all    build          Rust crates: documentation, examples, ASan
+rust_rest        all    build          Rust crates: format, clippy, documentation, examples, ASan
 instructions     all    build          instruction counts
 model_rest       all    setup          model of the tie, the other rows
 fuzz             all    setup          fuzzing, a few seconds
@@ -46,6 +46,8 @@ STEPS
 }
 
 setup() { scripts/setup.sh test; }
+
+setup_all() { scripts/setup.sh all; }
 
 build() { scripts/build.sh release; }
 
@@ -160,7 +162,7 @@ model() {
 
 model_rest() { model/run.sh --rest; }
 
-fuzz() { scripts/fuzz.sh; }
+fuzz() { setup_all && scripts/fuzz.sh; }
 
 lint() { scripts/lint.sh; }
 
@@ -264,7 +266,7 @@ case $wanted in
   quick | all)
     rm -rf "$REPORTS" && mkdir -p "$REPORTS"
     # The rest may run where the inner loop did not.
-    [ $wanted = quick ] || { setup && build; } || exit 1
+    [ $wanted = quick ] || { setup_all && build; } || exit 1
     run_set $wanted
     ;;
   list) steps | awk '{ printf "%-16s%-7s", $1, $2; $1 = $2 = $3 = ""; print substr($0, 4) }' ;;
