@@ -15,12 +15,14 @@ flavour=${1:-release}
 shift || true
 
 tests=-DTETHER_BUILD_TESTS=ON
+precompile=-DTETHER_PRECOMPILE=ON
 python=(-DTETHER_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$PYTHON")
 case $flavour in
-  release) options=($tests "${python[@]}" -DTETHER_PRECOMPILE=ON) ;;
+  release) options=($tests "${python[@]}" $precompile) ;;
   asan-python) options=("${python[@]}" -DTETHER_SANITIZE=address) ;;
   tsan-python) options=("${python[@]}" -DTETHER_SANITIZE=thread) ;;
-  demo | python-*) options=("${python[@]}" -DTETHER_PRECOMPILE=ON) ;;
+  demo) options=("${python[@]}" $precompile) ;;
+  python-*) options=("${python[@]}") ;;
   asan) options=($tests -DTETHER_SANITIZE=address) ;;
   tsan) options=($tests -DTETHER_SANITIZE=thread -DTETHER_TEST_SOURCES=concurrency_test.cc) ;;
   *) die "unknown flavour '$flavour': release, demo, asan, tsan or python-*" ;;
