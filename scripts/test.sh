@@ -25,7 +25,7 @@ rust             quick  build          Rust crates, and a Rust library in Python
 model            quick  build          model of the tie, the quick rows
 lint             all    setup          formatting, types, static checks
 headers          all    build          every public header compiles alone
-python_full      all    build          Python tests that repeat things, as often as they should
+python_full      all    build          Python tests that repeat things, as often as they should, or compile projects
 old_clients      all    build          clients of every release, plain and under valgrind
 prebuilt         all    build          prebuilt packages
 matrix           all    build          Python suite on every other interpreter
@@ -65,15 +65,20 @@ packaging() {
   "$PYTHON" -m pytest -q tests/abi tests/packaging --junitxml="$REPORTS/python_checks.xml"
 }
 
+# Tests that mostly wait for the compiler.
+compiling=(tests/python/test_cpp_{build,cmake}.py tests/python/test_examples.py)
+
 # The package as it was built, on the interpreter of the environment. Tests that repeat things do it less
-# often here than in python_full.
+# often here than in python_full, and those that mostly compile are left to it.
 python() {
-  TETHER_TEST_SCALE=${TETHER_TEST_SCALE:-0.3} python_suite python "$PYTHON" build/release/package
+  TETHER_TEST_SCALE=${TETHER_TEST_SCALE:-0.3} PYTEST_ADDOPTS="${compiling[*]/#/--ignore=}" \
+    python_suite python "$PYTHON" build/release/package
 }
 
 python_full() {
   local files
   mapfile -t files < <(grep -lE '\b(scaled|SCALE)\b' tests/python/test_*.py)
+  files+=("${compiling[@]}")
   run_pytest python-full env PYTHONPATH=build/release/package "$PYTHON" -X faulthandler -m pytest -q \
     -p no:cacheprovider "${files[@]}"
 }

@@ -925,30 +925,6 @@ def test_nested_calls_have_contexts_of_their_own() -> None:
     assert seen == [0x222, 0x111, 0]
 
 
-def test_a_constructor_gets_the_stream_too(shapes: Any) -> None:
-    class Sub(shapes.Placed):
-        def __init__(self, tensor: Any) -> None:
-            super().__init__(tensor)
-
-    foreign.streams[2, 0] = 0x111
-    gpu = foreign.Tensor(device=(2, 0))
-    for cls in (shapes.Placed, Sub):
-        assert cls(gpu).stream == 0x111
-        assert cls(foreign.Tensor()).stream == 0
-    placed = shapes.Placed.__new__(shapes.Placed)
-    make = tvm_ffi.get_global_func("testing.apply")
-    where = tvm_ffi.device("cuda:0")
-    seen = []
-
-    def construct(tensor: Any) -> Any:
-        seen.append(tvm_ffi.get_raw_stream(where))
-        return shapes.Placed(tensor)
-
-    placed.__init_handle_by_constructor__(make, construct, gpu)
-    assert seen == [0x111] and tvm_ffi.get_raw_stream(where) == 0
-    assert isinstance(placed, shapes.Placed)
-
-
 def test_streams_of_producers_without_api() -> None:
     class OnGPU:
         def __init__(self, stream: object) -> None:
