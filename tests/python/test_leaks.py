@@ -913,7 +913,7 @@ def quick_collections() -> Iterator[None]:
 
 
 def in_own_process(test: Callable[[], None]) -> Callable[[], None]:
-    """Run a test in a process of its own, in which nothing but what it calls changes what is counted.
+    """Run a test in a process of its own, where only what it calls changes what is counted.
 
     malloc counts the blocks that a thread keeps for itself as handed out, so it keeps none here.
     And free-threaded 3.13 makes every function and class immortal once a second thread has run.
