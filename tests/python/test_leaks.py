@@ -50,7 +50,8 @@ from tvm_ffi.utils.kwargs_wrapper import make_kwargs_wrapper, make_kwargs_wrappe
 from tvm_ffi.utils.unpack_dataclass import unpack_dataclass_to_tuple
 
 CALLS = int(os.environ.get("TETHER_LEAK_CALLS", scaled(60)))
-REPETITIONS = (1, 1, 2, 4, 8, 16, 64, 256)  # times so many calls: caches fill up and stop
+# Times so many calls: caches fill up and stop, at the latest when as much is done again.
+REPETITIONS = (1, 1, 2, 4, 8, 16, 64, 256, 256)
 SECONDS = 0.02 if CALLS < 5000 else 2.0  # the most one repetition may take, if it can
 
 
