@@ -469,12 +469,11 @@ class Dict(_MappingMethods, core.DictBase, core.Object, MutableMapping["K", "V"]
 
     def popitem(self) -> tuple[K, V]:
         """Remove and return the first item."""
-        try:
-            return super().popitem()
-        except KeyError as error:
-            if error.args:
-                raise
-            raise KeyError("popitem(): this Dict is empty") from None
+        return self._pop_first()
+
+    def setdefault(self, key: K, default: Any = None) -> Any:
+        """Return the value of a key, after storing `default` if it is absent."""
+        return self._set_default(key, default)
 
     def clear(self) -> None:
         """Remove all items."""

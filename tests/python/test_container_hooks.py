@@ -87,11 +87,14 @@ class Meddling:
         x = self.rng.randrange(self.num_keys)
         self.time += 1
         now = self.time
-        what = self.rng.choice("set set set get get in del pop clear iterate".split())
+        what = self.rng.choice("set set default get get in del pop popitem clear iterate".split())
         try:
             if what == "set":
                 self.dict[Key(x)] = now
                 self.model[x] = now
+            elif what == "default":
+                found = self.dict.setdefault(Key(x), now)
+                assert found == self.model.setdefault(x, now)
             elif what == "get":
                 found = self.dict.get(Key(x))
                 assert found == self.model.get(x)
@@ -104,6 +107,10 @@ class Meddling:
             elif what == "pop":
                 popped = self.dict.pop(Key(x), None)
                 assert popped == self.model.pop(x, None)
+            elif what == "popitem" and self.model:
+                x = next(iter(self.model))
+                key, value = self.dict.popitem()
+                assert (key.x, value) == (x, self.model.pop(x))
             elif what == "clear" and self.rng.random() < 0.1:
                 self.dict.clear()
                 self.model.clear()

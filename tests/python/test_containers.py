@@ -373,13 +373,18 @@ def test_dict_mutation() -> None:
         made.pop("a", 1, 2)
     assert made.setdefault("c", 5) == 5
     assert made.setdefault("c", 6) == 5
+    assert made.setdefault("n") is None and made.pop("n", 1) is None
+    made.setdefault("l", []).append(1)
+    assert made.setdefault("l", 2**64) is made["l"] and made.pop("l") == [1]
+    with pytest.raises(OverflowError):
+        made.setdefault("l", 2**64)
     made.update({"d": 7})
     made.update(Map({"e": 8}))
     assert list(made) == ["b", "c", "d", "e"]
     assert made.popitem()[0] in {"b", "e"}
     made.clear()
     assert len(made) == 0
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="this Dict is empty"):
         made.popitem()
 
 

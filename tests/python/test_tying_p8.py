@@ -32,6 +32,7 @@ from support import (
     wait_until,
 )
 from tvm_ffi import core, testing, tying
+from tvm_ffi.dataclasses import py_class
 
 pytestmark = pytest.mark.usefixtures("fast_switching")
 ITERATIONS = scaled(20_000 if FREE_THREADED else 2000)
@@ -256,6 +257,48 @@ def test_p8_dict_mutation_keeps_the_dict_whole(threads: int) -> None:
 
     run_threads(threads, body)
     assert len(table) == 1 + 8 * threads
+
+
+@py_class("test_tying_p8.Key")
+class Key(tvm_ffi.Object):
+    """A key whose hooks let other threads run in the middle of a search."""
+
+    x: int
+
+    def __any_hash__(self) -> int:
+        return self.x % 16
+
+    def __any_equal__(self, other: Key) -> bool:
+        return self.x == other.x
+
+
+@pytest.mark.parametrize("key", [int, Key], ids=["plain keys", "keys with hooks"])
+def test_p8_all_threads_get_one_default(key: Callable[[int], Any]) -> None:
+    for _ in range(4):
+        table = tvm_ffi.Dict()
+        seen: list[list[int]] = [[] for _ in range(4)]
+
+        def body(i: int, table: Any = table, seen: Any = seen) -> None:
+            seen[i] = [table.setdefault(key(n), i) for n in range(ITERATIONS // 16)]
+
+        run_threads(4, body)
+        assert seen == [list(table.values())] * 4
+
+
+@pytest.mark.parametrize("key", [int, Key], ids=["plain keys", "keys with hooks"])
+def test_p8_items_are_taken_until_none_is_left(key: Callable[[int], Any]) -> None:
+    count = ITERATIONS // 8
+    table = tvm_ffi.Dict({key(n): n for n in range(count)})
+    taken: list[int] = []
+
+    def body(_: int) -> None:
+        with pytest.raises(KeyError, match="this Dict is empty"):
+            while True:
+                taken.append(table.popitem()[1])
+        assert len(table) == 0
+
+    run_threads(4, body)
+    assert sorted(taken) == list(range(count))
 
 
 @pytest.mark.parametrize(

@@ -228,26 +228,80 @@ PyObject* DictTake(PyObject* self, PyObject* key, const Gone& gone, const Missin
   return gone(&value);
 }
 
+// Converts a key and a value that a Dict is to hold.
+bool ConvertEntry(PyObject* self, PyObject* key, PyObject* value, ffi::Any* converted_key,
+                  ffi::Any* converted_value) {
+  Ref key_owner, value_owner;
+  return FitElement(self, Put::kKey, &key, &key_owner) &&
+         FitElement(self, Put::kElement, &value, &value_owner) && ToOwnedAny(key, converted_key) &&
+         ToOwnedAny(value, converted_value);
+}
+
 int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
   if (value == nullptr) {
     const auto gone = [](ffi::Any*) { return Py_NewRef(Py_None); };
     Ref done = Ref::Steal(DictTake(self, key, gone, [key] { return KeyErrorFor(key); }));
     return done ? 0 : -1;
   }
-  Ref key_owner, value_owner;
-  if (!FitElement(self, Put::kKey, &key, &key_owner) ||
-      !FitElement(self, Put::kElement, &value, &value_owner)) {
-    return -1;
-  }
   ffi::Any converted_key, converted_value;
-  if (!ToOwnedAny(key, &converted_key)) return -1;
-  if (!ToOwnedAny(value, &converted_value)) return -1;
+  if (!ConvertEntry(self, key, value, &converted_key, &converted_value)) return -1;
   CriticalSection section(self);
   TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIDict, TypeIndex::kTVMFFIDict);
   if (h == nullptr) return -1;
   ffi::Dict<ffi::Any, ffi::Any> dict(Hold(h));
   dict.Set(converted_key, converted_value);
   return 0;
+}
+
+PyObject* FromOwnedValue(PyObject* self, ffi::Any* value) {
+  return FromOwnedAny(ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(*value)), TagOf(self));
+}
+
+// setdefault(key[, default]), of which only one of several threads stores its default. A default
+// that is not needed is not converted.
+PyObject* DictSetDefault(PyObject* self, PyObject* args) {
+  PyObject* key;
+  PyObject* fallback = Py_None;
+  if (!PyArg_ParseTuple(args, "O|O:setdefault", &key, &fallback)) return nullptr;
+  PyObject* present = MapLookup(
+      self, key, [self](const TVMFFIAny& value) { return FromBorrowedAny(value, TagOf(self)); },
+      [] { return static_cast<PyObject*>(nullptr); });
+  if (present != nullptr || PyErr_Occurred()) return present;
+  ffi::Any converted_key, converted_value, stored;
+  if (!ConvertEntry(self, key, fallback, &converted_key, &converted_value)) return nullptr;
+  {
+    CriticalSection section(self);
+    TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIDict, TypeIndex::kTVMFFIDict);
+    if (h == nullptr) return nullptr;
+    ffi::ObjectPtr<ffi::Object> hold = Hold(h);
+    stored = ffi::tether::MapOps::SetDefault(static_cast<ffi::MapBaseObj*>(hold.get()),
+                                             converted_key, converted_value);
+  }
+  return FromOwnedValue(self, &stored);
+}
+
+// Takes the first entry out of a Dict, which asks no key for anything.
+PyObject* DictPopItem(PyObject* self, PyObject*) {
+  ffi::Any key, value;
+  {
+    CriticalSection section(self);
+    TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIDict, TypeIndex::kTVMFFIDict);
+    if (h == nullptr) return nullptr;
+    ffi::ObjectPtr<ffi::Object> hold = Hold(h);
+    auto* dict = static_cast<ffi::MapBaseObj*>(hold.get());
+    if (dict->size() == 0) {
+      PyErr_SetString(PyExc_KeyError, "popitem(): this Dict is empty");
+      return nullptr;
+    }
+    const uint64_t index = ffi::tether::MapOps::FirstIndex(dict);
+    const ffi::tether::MapEntry* entry = ffi::tether::MapOps::Entry(dict, index);
+    key = entry->first;
+    value = entry->second;
+    ffi::tether::MapOps::EraseIndex(dict, index);
+  }
+  Ref first = Ref::Steal(FromOwnedValue(self, &key));
+  Ref second = first ? Ref::Steal(FromOwnedValue(self, &value)) : Ref();
+  return second ? PyTuple_Pack(2, first.get(), second.get()) : nullptr;
 }
 
 // pop(key[, default]) in one step, so that no other code runs between lookup and removal.
@@ -261,10 +315,7 @@ PyObject* DictPop(PyObject* self, PyObject* args) {
   PyObject* fallback = n == 2 ? PyTuple_GET_ITEM(args, 1) : nullptr;
   return DictTake(
       self, key,
-      [self](ffi::Any* value) {
-        return FromOwnedAny(ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(*value)),
-                            TagOf(self));
-      },
+      [self](ffi::Any* value) { return FromOwnedValue(self, value); },
       [key, fallback] { return fallback != nullptr ? Py_NewRef(fallback) : KeyErrorFor(key); });
 }
 
@@ -276,6 +327,8 @@ PyMethodDef map_methods[] = {
     {"_values_iter", Entry<MapValuesIter>, METH_NOARGS, nullptr},
     {"_items_iter", Entry<MapItemsIter>, METH_NOARGS, nullptr},
     {"_pop", Entry<DictPop>, METH_VARARGS, "For Dict only."},
+    {"_pop_first", Entry<DictPopItem>, METH_NOARGS, "For Dict only."},
+    {"_set_default", Entry<DictSetDefault>, METH_VARARGS, "For Dict only."},
     {nullptr, nullptr, 0, nullptr}};
 
 #define TETHER_MAP_SLOTS                                                      \

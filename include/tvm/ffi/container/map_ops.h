@@ -201,6 +201,15 @@ struct MapOps {
     Set(map, nullptr, key, std::move(value));
   }
 
+  // The value of a key of a shared Dict, which is added with `value` if it is not there.
+  static Any SetDefault(MapBaseObj* map, const Any& key, const Any& value) {
+    const uint64_t index = FindPlain(map, key);
+    if (index != kAskHooks && index != EndIndex(map)) return Entry(map, index)->second;
+    NoteInsertion(map);
+    Any stored = value;
+    return PutAsking(map, nullptr, key, &stored, Present::kCopy) ? value : stored;
+  }
+
   static void EraseIndex(MapBaseObj* map, uint64_t index) {
     // Destroyed at the end of the scope, when the map is consistent again.
     RemovedEntry removed;
@@ -447,10 +456,17 @@ struct MapOps {
     }
   }
 
+  static void SetAsking(MapBaseObj* map, ObjectPtr<Object>* ref, const Any& key, Any&& value) {
+    PutAsking(map, ref, key, &value, Present::kSwap);
+  }
+
+  // What happens to the value of a key that is there: swapped with the new one, or copied to it.
+  enum class Present { kSwap, kCopy };
+
   // Set with hooks. Each round asks all it needs to know; the first in which the map stays as it is
-  // makes the change.
-  TVM_FFI_NO_INLINE static void SetAsking(MapBaseObj* map, ObjectPtr<Object>* ref,
-                                          const Any& borrowed_key, Any&& value) {
+  // makes the change. True if the key was not there.
+  TVM_FFI_NO_INLINE static bool PutAsking(MapBaseObj* map, ObjectPtr<Object>* ref,
+                                          const Any& borrowed_key, Any* value, Present present) {
     const Any key = borrowed_key;  // it may be part of the map
     const ObjectPtr<Object> hold = detail::ObjectUnsafe::ObjectPtrFromUnowned<Object>(map);
     // A Map can be changed only while it has one owner. User code may have taken a reference.
@@ -466,21 +482,28 @@ struct MapOps {
       const uint64_t index = FindAsking(map, key, &hash, "set");
       require_owned();
       if (index != EndIndex(map)) {
-        Entry(map, index)->second.swap(value);
-        return;
+        Any& found = Entry(map, index)->second;
+        if (present == Present::kCopy) {
+          *value = found;
+        } else {
+          found.swap(*value);
+        }
+        return false;
       }
       if (IsSmall(map) && map->size_ < NumSlots(map)) {
-        return AppendSmall(map, key, std::move(value));
+        AppendSmall(map, key, std::move(*value));
+        return true;
       }
       if (IsSmall(map) && NumSlots(map) < kMaxSmallSlots) {
-        return GrowSmall(map, ref, key, std::move(value));
+        GrowSmall(map, ref, key, std::move(*value));
+        return true;
       }
       if (!hash.has_value()) continue;
-      if (!IsSmall(map) && TryPlace(map, *hash, key, &value)) return;
+      if (!IsSmall(map) && TryPlace(map, *hash, key, value)) return true;
       if (!TryHashAsking(map, &hashes)) continue;
       require_owned();
-      GrowDense(map, ref, hashes.data(), *hash, key, &value);
-      return;
+      GrowDense(map, ref, hashes.data(), *hash, key, value);
+      return true;
     }
     ThrowChangedMeanwhile(map, "set");
   }
