@@ -95,6 +95,17 @@ def _related(left: Any, right: Any) -> bool:
     )
 
 
+def _kind_of(sequence: Any) -> type:
+    """The class to make of other sequences: subclasses may have constructors of their own."""
+    return List if isinstance(sequence, List) else Array
+
+
+def _sum(sequence: Any, elements: Iterable[Any]) -> Any:
+    kind = _kind_of(sequence)
+    has_own = type(sequence).__init__ is not kind.__init__
+    return (kind if has_own else type(sequence))(elements)
+
+
 class _SequenceMethods:
     """What `Array` and `List` share."""
 
@@ -111,7 +122,7 @@ class _SequenceMethods:
             return False
         if not _is_other_sequence(value):
             return False
-        wanted = value if isinstance(value, type(self)) else type(self)(value)
+        wanted = value if isinstance(value, type(self)) else _kind_of(self)(value)
         return any(item == wanted for item in self)
 
     def index(self: Any, value: Any, start: int = 0, stop: int | None = None) -> int:
@@ -121,14 +132,14 @@ class _SequenceMethods:
         except ValueError as error:
             if error.args:
                 raise
-            kind = "List" if isinstance(self, List) else "Array"
+            kind = _kind_of(self).__name__
             raise ValueError(f"{value!r} is not in this {kind}") from None
 
     def __add__(self: Any, other: Iterable[Any]) -> Any:
-        return type(self)(itertools.chain(self, other))
+        return _sum(self, itertools.chain(self, other))
 
     def __radd__(self: Any, other: Iterable[Any]) -> Any:
-        return type(self)(itertools.chain(other, self))
+        return _sum(self, itertools.chain(other, self))
 
     def __eq__(self: Any, other: object) -> bool:
         if self is other:
@@ -136,7 +147,7 @@ class _SequenceMethods:
         if not _related(self, other):
             if not _is_other_sequence(other):
                 return NotImplemented
-            other = type(self)(other)
+            other = _kind_of(self)(other)
         return _ffi_api.RecursiveEq(self, other)
 
     __ne__ = object.__ne__  # the opposite of __eq__
@@ -145,8 +156,7 @@ class _SequenceMethods:
         return _ffi_api.RecursiveHash(self)
 
     def __copy__(self: Any) -> Any:
-        kind = List if isinstance(self, List) else Array
-        return as_copy_of(self, kind(self))
+        return as_copy_of(self, _kind_of(self)(self))
 
     def __deepcopy__(self: Any, memo: dict[int, Any] | None = None) -> Any:
         return as_copy_of(self, deep_copy(self, memo), {} if memo is None else memo)

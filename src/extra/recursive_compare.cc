@@ -9,11 +9,13 @@
 // answered "different"; then everything assumed since that question is forgotten.
 #include <tvm/ffi/big_int.h>
 #include <tvm/ffi/container/shape.h>
+#include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/dataclass.h>
 #include <tvm/ffi/reflection/registry.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -67,6 +69,66 @@ int CompareShapes(const ShapeObj& lhs, const ShapeObj& rhs) {
     if (lhs.data[i] != rhs.data[i]) return Sign(lhs.data[i], rhs.data[i]);
   }
   return Sign(lhs.size, rhs.size);
+}
+
+std::vector<int64_t> StridesOf(const DLTensor& tensor) {
+  if (tensor.strides != nullptr) return {tensor.strides, tensor.strides + tensor.ndim};
+  std::vector<int64_t> strides(static_cast<size_t>(tensor.ndim));
+  int64_t stride = 1;
+  for (size_t i = strides.size(); i-- > 0; stride *= tensor.shape[i]) strides[i] = stride;
+  return strides;
+}
+
+const char* DataOf(const DLTensor& tensor) {
+  return static_cast<const char*>(tensor.data) + tensor.byte_offset;
+}
+
+// The elements of two tensors of one shape and type, wherever their strides lead. Elements that are
+// not whole bytes have no addresses to compare.
+bool EqualElements(const DLTensor& lhs, const DLTensor& rhs) {
+  const int64_t bits = int64_t{lhs.dtype.bits} * lhs.dtype.lanes;
+  if (bits % 8 != 0) return false;
+  const std::vector<int64_t> lhs_strides = StridesOf(lhs), rhs_strides = StridesOf(rhs);
+  std::vector<int64_t> index(lhs_strides.size());
+  const char* left = DataOf(lhs);
+  const char* right = DataOf(rhs);
+  const auto move = [&](size_t axis, int64_t steps) {
+    left += lhs_strides[axis] * steps * bits / 8;
+    right += rhs_strides[axis] * steps * bits / 8;
+  };
+  while (std::memcmp(left, right, static_cast<size_t>(bits / 8)) == 0) {
+    size_t axis = index.size();
+    while (axis > 0 && index[axis - 1] + 1 == lhs.shape[axis - 1]) {
+      --axis;
+      move(axis, -index[axis]);
+      index[axis] = 0;
+    }
+    if (axis == 0) return true;
+    ++index[axis - 1];
+    move(axis - 1, 1);
+  }
+  return false;
+}
+
+// Shape, type, and elements. Those of other devices cannot be read here: they are equal if they
+// are the same memory.
+bool EqualTensors(const DLTensor& lhs, const DLTensor& rhs) {
+  if (lhs.ndim != rhs.ndim || lhs.dtype != rhs.dtype ||
+      !std::equal(lhs.shape, lhs.shape + lhs.ndim, rhs.shape)) {
+    return false;
+  }
+  const bool same_device = lhs.device.device_type == rhs.device.device_type &&
+                           lhs.device.device_id == rhs.device.device_id;
+  if (same_device && DataOf(lhs) == DataOf(rhs) && StridesOf(lhs) == StridesOf(rhs)) return true;
+  if (lhs.device.device_type != kDLCPU || rhs.device.device_type != kDLCPU) return false;
+  // Tensors that a client made itself never went through an import.
+  if (FindDefect(lhs) != Defect::kNone || FindDefect(rhs) != Defect::kNone) return false;
+  const size_t size = GetDataSize(lhs);
+  if (size == 0) return true;
+  if (IsContiguous(lhs) && IsContiguous(rhs)) {
+    return std::memcmp(DataOf(lhs), DataOf(rhs), size) == 0;
+  }
+  return EqualElements(lhs, rhs);
 }
 
 class CompareWalk {
@@ -178,10 +240,28 @@ class CompareWalk {
       *result = 0;
     } else if (index == kTVMFFIShape) {
       *result = CompareShapes(*lhs.as<ShapeObj>(), *rhs.as<ShapeObj>());
+    } else if (index < kTVMFFIStaticObjectEnd && KindOfNode(index) == NodeKind::kFields) {
+      *result = CompareOpaque(lhs, rhs);
     } else {
       return false;
     }
     return true;
+  }
+
+  // Built-in types whose fields say nothing of their content: tensors, and functions, errors and
+  // others, which are equal as keys or not at all.
+  int CompareOpaque(const Any& lhs, const Any& rhs) const {
+    const bool equal =
+        lhs.type_index() == kTVMFFITensor
+            ? EqualTensors(*TVMFFITensorGetDLTensorPtr(const_cast<Object*>(ObjectOf(lhs))),
+                           *TVMFFITensorGetDLTensorPtr(const_cast<Object*>(ObjectOf(rhs))))
+            : AnyEqual()(lhs, rhs);
+    if (!equal && !equality_only_) ThrowUnordered(lhs.type_index());
+    return equal ? 0 : 1;
+  }
+
+  [[noreturn]] static void ThrowUnordered(int32_t index) {
+    TVM_FFI_THROW(TypeError) << "Cannot order values of type " << TypeKeyOf(index);
   }
 
   [[noreturn]] static void ThrowDifferentTypes(int32_t lhs, int32_t rhs) {
@@ -206,10 +286,9 @@ class CompareWalk {
                         Sign(l.v_device.device_id, r.v_device.device_id)});
       default:
         if (l.v_uint64 == r.v_uint64) return 0;
-        if (equality_only_) return 1;
-        TVM_FFI_THROW(TypeError) << "Cannot order values of type " << TypeKeyOf(l.type_index);
+        if (!equality_only_) ThrowUnordered(l.type_index);
+        return 1;
     }
-    TVM_FFI_UNREACHABLE();
   }
 
   int CompareFloats(double lhs, double rhs) const {
