@@ -237,20 +237,37 @@ TEST(RecursiveCompare, FieldsCanBeLeftOut) {
   EXPECT_FALSE(RecursiveEq(hash(1), hash(2)));
 }
 
-TEST(RecursiveCompare, ObjectsWithoutFieldsAreEqual) {
-  ExpectEqual(Function::GetGlobalRequired("testing.nop"),
-              Function::GetGlobalRequired("testing.add_one"));
+TEST(RecursiveCompare, FunctionsAreEqualToThemselves) {
+  const Function nop = Function::GetGlobalRequired("testing.nop");
+  const Function add = Function::GetGlobalRequired("testing.add_one");
+  ExpectEqual(nop, nop);
+  EXPECT_FALSE(RecursiveEq(nop, add));
+  EXPECT_FALSE(RecursiveEq(AnyArray{nop}, AnyArray{add}));
+  EXPECT_EQ(RecursiveHash(nop), RecursiveHash(add));
+  EXPECT_TRUE(Contains(LtError(nop, add), "TypeError: Cannot order values of type ffi.Function"));
 }
 
-TEST(RecursiveCompare, TensorsCompareByTypeOnly) {
+TEST(RecursiveCompare, TensorsAreEqualByTypeShapeAndElements) {
   struct HostAlloc {
-    void AllocData(DLTensor* tensor) { tensor->data = std::malloc(GetDataSize(*tensor)); }
+    void AllocData(DLTensor* tensor) {
+      tensor->data = std::malloc(GetDataSize(*tensor));
+      std::memset(tensor->data, 1, GetDataSize(*tensor));
+    }
     void FreeData(DLTensor* tensor) { std::free(tensor->data); }
   };
-  DLDevice cpu{kDLCPU, 0};
-  Tensor first = Tensor::FromNDAlloc(HostAlloc(), Shape({3}), DLDataType{kDLInt, 8, 1}, cpu);
-  Tensor second = Tensor::FromNDAlloc(HostAlloc(), Shape({4}), DLDataType{kDLFloat, 32, 1}, cpu);
-  ExpectEqual(first, second);
+  auto make = [](const Shape& shape, DLDataType dtype) {
+    return Tensor::FromNDAlloc(HostAlloc(), shape, dtype, DLDevice{kDLCPU, 0});
+  };
+  const DLDataType int8{kDLInt, 8, 1};
+  const Tensor first = make({3}, int8);
+  ExpectEqual(first, make({3}, int8));
+  EXPECT_FALSE(RecursiveEq(first, make({4}, int8)));
+  EXPECT_FALSE(RecursiveEq(first, make({3}, DLDataType{kDLUInt, 8, 1})));
+  EXPECT_FALSE(RecursiveEq(first, make({3, 1}, int8)));
+  const Tensor other = make({3}, int8);
+  static_cast<int8_t*>(other.data_ptr())[2] = 2;
+  EXPECT_FALSE(RecursiveEq(first, other));
+  EXPECT_TRUE(Contains(LtError(first, other), "TypeError: Cannot order values of type ffi.Tensor"));
 }
 
 TEST(RecursiveCompare, SameObjectIsEqualWhateverIsInIt) {
