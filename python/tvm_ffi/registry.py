@@ -127,6 +127,13 @@ def _check_class(cls: Any, key: str, type_index: int) -> None:
     known = info.type_cls if info is not None else None
     if known is None or issubclass(cls, known) or _is_fallback_class(known):
         return
+    # A list in the class of dicts would have none of the methods that work on it.
+    needed = next(base for base in known.__mro__ if base.__module__ == core.__name__)
+    if needed not in (core.Object, core.CObject) and not issubclass(cls, needed):
+        raise TypeError(
+            f"register_object({key!r}): class `{cls.__name__}` must derive from "
+            f"`{known.__module__}.{known.__qualname__}`"
+        )
     # A module that is loaded again defines its classes again, and there are packages with two
     # classes for one type in a module.
     if known.__module__ != cls.__module__:

@@ -29,6 +29,8 @@
 #include <utility>
 #include <vector>
 
+#include "thread_owned.h"
+
 #if TVM_FFI_USE_LIBBACKTRACE
 #include <backtrace.h>
 #endif
@@ -424,10 +426,10 @@ __attribute__((constructor)) void InstallSegfaultHandler() {
 }
 #endif
 
-std::string& TextOfThread() {
-  static thread_local std::string text;
-  return text;
-}
+struct TraceText {
+  using Type = std::string;
+};
+std::string& TextOfThread() { return tether::ThreadOwned<TraceText>::Get(); }
 // Once, when the library is loaded: to register a destructor for a thread needs memory, and the C
 // library ends the process where there is none. The first error may be that memory has run out.
 [[maybe_unused]] const bool has_text = TextOfThread().empty();

@@ -4,6 +4,11 @@
 #include <tvm/ffi/tvm_ffi.h>
 
 #include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -43,10 +48,73 @@ struct tvm::ffi::TypeTraits<Moody> : public tvm::ffi::TypeTraitsBase {
 
 namespace {
 
+void Fail() { TVM_FFI_THROW(ValueError) << "no"; }
+
+// Raises errors in its destructor, and looks whether they are written into memory that is not
+// theirs.
+struct Unwilling {
+  bool in_use = false;
+  ~Unwilling() {
+    std::vector<std::string> mine;
+    for (size_t size = 64; size < 4096; size += 16)
+      mine.insert(mine.end(), 8, std::string(size, 'A'));
+    for (int i = 0; i < 3; ++i) {
+      try {
+        Fail();
+      } catch (const ffi::Error& error) {
+        if (error.message() != "no") std::_Exit(4);
+      }
+    }
+    for (const std::string& text : mine) {
+      if (text.find_first_not_of('A') != std::string::npos) std::_Exit(3);
+    }
+  }
+};
+
+// Of a static variable, which dies at the end of the process, and of one of a thread. Both are made
+// before the first error of their thread, so they die after what belongs to it.
+void FailInDestructors() {
+  static Unwilling at_exit;
+  at_exit.in_use = true;
+  std::thread([] {
+    thread_local Unwilling at_end;
+    at_end.in_use = true;
+    try {
+      Fail();
+    } catch (const ffi::Error&) {
+    }
+  }).join();
+  Fail();
+}
+
+// A function as the headers of older releases compile it: it lets out what it does not catch.
+int Escaping(void*, const TVMFFIAny* args, int32_t, TVMFFIAny*) {
+  switch (args[0].v_int64) {
+    case 0:
+      throw 42;
+    case 1:
+      throw std::bad_alloc();
+    case 2:
+      throw std::length_error("too long");
+    default:
+      throw ffi::Error("ValueError", "no", "");
+  }
+}
+
+ffi::Function MakeEscaping() {
+  TVMFFIObjectHandle made = nullptr;
+  TVM_FFI_CHECK_SAFE_CALL(TVMFFIFunctionCreate(nullptr, Escaping, nullptr, &made));
+  return ffi::details::ObjectUnsafe::ObjectRefFromObjectPtr<ffi::Function>(
+      ffi::details::ObjectUnsafe::ObjectPtrFromOwned<ffi::Object>(
+          static_cast<TVMFFIObject*>(made)));
+}
+
 TVM_FFI_STATIC_INIT_BLOCK() {
   if (std::getenv("CPP_CLIENT_THROWS_WHEN_LOADED") != nullptr) throw 42;
   refl::GlobalDef()
       .def("cpp_client.throw", [](int64_t) { throw 42; })
+      .def("cpp_client.escaping", MakeEscaping)
+      .def("cpp_client.fail_in_destructors", FailInDestructors)
       .def("cpp_client.call", [](const ffi::Function& f) { return f(); })
       .def("cpp_client.say_dtype",
            [](DLTensor* tensor) { TVM_FFI_THROW(ValueError) << "no " << tensor->dtype; })

@@ -44,6 +44,20 @@ def test_hooks_of_keys(answer: Any) -> None:
             tvm_ffi.Map({by_hash(i): i for i in range(20)})
 
 
+@pytest.mark.parametrize("high", [0, 2**62, 2**63, 2**64 - 8, 2**200, -(2**63), -(2**70)])
+def test_a_key_hook_may_return_any_int(high: int) -> None:
+    """As `__hash__` may: the lowest 64 bits count."""
+    cls = class_with(
+        __any_hash__=lambda self: high + self.x % 4,
+        __any_equal__=lambda self, other: self.x == other.x,
+    )
+    for kind in (tvm_ffi.Map, tvm_ffi.Dict):
+        made = kind({cls(i): i for i in range(50)})
+        assert len(made) == 50
+        assert all(made[cls(i)] == i for i in range(50))
+        assert cls(50) not in made
+
+
 def test_a_wrong_result_of_a_key_hook_is_named() -> None:
     by_hash = class_with(__any_hash__=lambda self: "a longer text")
     by_equal = class_with(__any_hash__=lambda self: 1, __any_equal__=lambda self, other: None)

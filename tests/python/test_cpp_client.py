@@ -57,6 +57,36 @@ def test_also_through_a_callback_and_another_function(library: Any) -> None:
         function("call")(lambda: function("throw")(1))
 
 
+@pytest.mark.parametrize("release_gil", [True, False])
+def test_also_if_the_function_lets_it_out(library: Any, release_gil: bool) -> None:
+    """Functions compiled with older headers do, and the call may have released the GIL."""
+    escaping = function("escaping")()
+    escaping.release_gil = release_gil
+    for kind, expected, text in (
+        (0, RuntimeError, UNKNOWN),
+        (1, MemoryError, None),
+        (2, RuntimeError, "too long"),
+        (3, ValueError, "no"),
+    ):
+        for _ in range(3):
+            with pytest.raises(expected, match=text):
+                escaping(kind)
+        with pytest.raises(expected, match=text):
+            tvm_ffi.testing.apply(escaping, kind)
+
+
+def test_destructors_of_threads_and_of_the_process_may_raise_errors(path: Path) -> None:
+    code = f"""
+import tvm_ffi
+tvm_ffi.load_module({str(path)!r})
+try:
+    tvm_ffi.get_global_func("cpp_client.fail_in_destructors")()
+except ValueError:
+    print("raised")
+"""
+    assert run_python(code).strip() == "raised"
+
+
 def test_also_from_constructors_methods_and_fields(thing_class: Any) -> None:
     with pytest.raises(RuntimeError, match=UNKNOWN):
         thing_class(-1)

@@ -949,6 +949,11 @@ MISTAKES: list[tuple[str, str, str]] = [
         "Type 'zoo.Dog' already has a registered class, `zoo.Dog`; derive from it to replace it",
     ),
     (
+        'tvm_ffi.register_object("ffi.List")(tvm_ffi.Dict)',
+        "TypeError",
+        "register_object('ffi.List'): class `Dict` must derive from `tvm_ffi.container.List`",
+    ),
+    (
         "tvm_ffi.register_object(3)",
         "TypeError",
         "type_key must be a string, type, or None",

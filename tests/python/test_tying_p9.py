@@ -336,6 +336,36 @@ def test_p9_fork_under_load(client: NativeClient) -> None:
         client.release_all()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+def test_p9_a_forked_child_does_not_wait_for_threads_of_its_parent_at_exit() -> None:
+    """Told by how often it slept: each look whether they have left is a short sleep."""
+    run_python("""
+import os, sys, threading, warnings
+from tvm_ffi import testing
+
+warnings.simplefilter("ignore", DeprecationWarning)
+stop = False
+def call():
+    while not stop:
+        testing.apply(lambda: None)
+sys.setswitchinterval(1000)  # the thread gets in and out of Python only in its calls
+thread = threading.Thread(target=call)
+thread.start()
+sleeps = []
+for _ in range(10):
+    testing.apply(lambda: None)  # lets the thread come in
+    pid = os.fork()
+    if pid == 0:
+        sys.exit(0)
+    _, status, usage = os.wait4(pid, 0)
+    assert status == 0, status
+    sleeps.append(usage.ru_nvcsw)
+stop = True
+thread.join()
+assert max(sleeps) < 2000, sleeps
+""")
+
+
 # ---- sub-interpreters ---------------------------------------------------------------------------
 
 

@@ -602,10 +602,14 @@ TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline uint64_t CallHashHook(const TVMFFIAny
   if (hook->type_index == TypeIndex::kTVMFFIOpaquePtr) return CallHashPointer(hook->v_ptr, value);
   AnyView args[] = {value};
   Any result = CallHook(hook, "__any_hash__", args, 1);
-  if (result.type_index() != TypeIndex::kTVMFFIInt) {
-    ThrowHookResult("__any_hash__", value, "int", result);
+  const TVMFFIAny* hash = detail::AnyUnsafe::TVMFFIAnyPtrFromAny(result);
+  if (hash->type_index == TypeIndex::kTVMFFIInt) return hash->v_uint64;
+  if (hash->type_index == TypeIndex::kTVMFFIBigInt) {
+    uint64_t lowest;  // of its words; Python's hashes may have more than 64 bits
+    std::memcpy(&lowest, TVMFFIBigIntGetContentByteArray(hash).data, sizeof(lowest));
+    return lowest;
   }
-  return static_cast<uint64_t>(detail::AnyUnsafe::TVMFFIAnyPtrFromAny(result)->v_int64);
+  ThrowHookResult("__any_hash__", value, "int", result);
 }
 
 TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline bool CallEqualHook(const TVMFFIAny* hook, const Any& lhs,

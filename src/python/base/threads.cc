@@ -16,6 +16,7 @@
 //   is_entering, leaving,          of one thread each
 //     ends_interpreter
 //   threads_entering, is_exiting   atomics
+//   forks                          changes only where there is one thread: in the child of a fork
 #include <tvm/ffi/base_detail.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -93,8 +94,12 @@ void AwaitShutdown() {
 // destructor runs in the thread that frees the state, and waits until the owner has left. That the
 // owner was on its way out is visible by then, because it said so before it gave its state up.
 
+// How many forks led to this process.
+int forks = 0;
+
 struct Leaving {
   std::atomic<bool> now{false};
+  const int made_after = forks;
 };
 thread_local Leaving* leaving = nullptr;
 
@@ -105,6 +110,7 @@ void AwaitLeavingThread(PyObject* capsule) {
     delete cell;
     return;
   }
+  if (cell->made_after != forks) return;  // a thread of the parent
   // With a time limit: somebody may have stopped the thread. It keeps the cell.
   constexpr int kPatience = 10000;
   for (int i = 0; i < kPatience && cell->now.load(std::memory_order_acquire); ++i) usleep(100);
@@ -158,6 +164,11 @@ bool EnterInterpreter(PyGILState_STATE* state) {
   }
   if (is_counted) EndEntering();
   return may_enter;
+}
+
+void ForgetOtherThreads() {
+  threads_entering.store(is_entering ? 1 : 0);
+  ++forks;
 }
 
 int InitThreadExit() {

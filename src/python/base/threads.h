@@ -83,6 +83,8 @@ inline void RestoreThread(PyThreadState* state) {
 // Gives a detached thread the GIL. False while another thread shuts the interpreter down.
 bool EnterInterpreter(PyGILState_STATE* state);
 int InitThreadExit();  // at import: -1 with an error set
+// In the child of a fork: threads that do not exist there are not waited for.
+void ForgetOtherThreads();
 
 // Attaches a thread that C++ came in on, for as long as it lives; false when the interpreter shuts
 // down and does not let it in.

@@ -146,8 +146,7 @@ TVM_FFI_INLINE TVMFFIObject* MakeObject(Constructor* constructor, PyObject* cons
   tie::StoreNone(&result);
   IntArguments ints;
   if (ints.Load(args, nargs)) {
-    int code = TVMFFIFunctionGetCellPtr(func)->safe_call(func, ints.data(),
-                                                         static_cast<int32_t>(nargs), &result);
+    int code = CallDirectly(func, ints.data(), static_cast<int32_t>(nargs), &result);
     if (TVM_FFI_PREDICT_FALSE(code != 0)) {
       RaiseFromCall(code, args, nargs);
       return nullptr;

@@ -3,11 +3,13 @@
 //
 // Shared state: release_gil_default: set when the extension is loaded, constant afterwards.
 #include "python/call/function.h"
-#include "python/base/entry.h"
+
+#include <tvm/ffi/function.h>
 
 #include <cstdlib>
 #include <vector>
 
+#include "python/base/entry.h"
 #include "python/call/call_environment.h"
 #include "python/call/callback.h"
 #include "python/call/parameters.h"
@@ -174,8 +176,7 @@ PyObject* CallWithInts(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   if (!ints.LoadAfterCheck(args, nargs)) return Entry<CallWithAny<false>>(self, args, nargs, func);
   TVMFFIAny result;
   tie::StoreNone(&result);
-  int code = TVMFFIFunctionGetCellPtr(func)->safe_call(func, ints.data(),
-                                                       static_cast<int32_t>(nargs), &result);
+  int code = CallDirectly(func, ints.data(), static_cast<int32_t>(nargs), &result);
   if (TVM_FFI_PREDICT_FALSE(code != 0)) return RaiseFromCall(code, args, nargs);
   AfterSuccess();
   if (result.type_index == TypeIndex::kTVMFFIInt) return IntFromInt64(result.v_int64);
@@ -322,6 +323,12 @@ PyObject* VectorcallNamed(PyObject* self, PyObject* const* args, size_t nargsf, 
 }
 
 }  // namespace
+
+int RaiseEscaped() noexcept {
+  TVM_FFI_SAFE_CALL_BEGIN();
+  throw;
+  TVM_FFI_SAFE_CALL_END();
+}
 
 PyObject* RaiseNoFunction(PyObject* wrapper) {
   return PyErr_Format(PyExc_TypeError, "%s object does not hold an ffi.Function",

@@ -3,6 +3,8 @@
 #ifndef TETHER_PYTHON_CALL_FUNCTION_H_
 #define TETHER_PYTHON_CALL_FUNCTION_H_
 
+#include <cxxabi.h>
+
 #include "python/wrap/arguments.h"
 
 namespace tether_py {
@@ -14,9 +16,25 @@ void SetReleaseGil(FunctionWrapper* w, bool value);
 // Gives a function names and defaults for its parameters, unless it has them (metadata.h). Takes
 // over the reference.
 void SetParameters(FunctionWrapper* w, PyObject* parameters);
-// TVMFFIFunctionCall without the call into the library.
+// In a handler: what a C function has thrown becomes its raised error. Returns -1.
+int RaiseEscaped() noexcept;
+// TVMFFIFunctionCall without the call into the library. No exception leaves it: functions compiled
+// with the headers of older releases let out what is not a std::exception, and the thread may have
+// let go of the GIL.
+inline int CallDirectly(TVMFFIObject* func, const TVMFFIAny* args, int32_t size,
+                        TVMFFIAny* result) {
+  try {
+    return TVMFFIFunctionGetCellPtr(func)->safe_call(func, args, size, result);
+#ifdef __GLIBCXX__
+  } catch (abi::__forced_unwind&) {  // a thread that ends itself is not an exception
+    throw;
+#endif
+  } catch (...) {
+    return RaiseEscaped();
+  }
+}
 inline int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {
-  return TVMFFIFunctionGetCellPtr(func)->safe_call(func, args->data(), args->size(), result);
+  return CallDirectly(func, args->data(), args->size(), result);
 }
 // Says that a wrapper of the class Function was given another object. Always returns NULL.
 PyObject* RaiseNoFunction(PyObject* wrapper);

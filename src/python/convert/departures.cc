@@ -5,7 +5,7 @@
 // passes it on or keeps it shows when control is back in the Python frame that called C++: an error
 // that is then still alive was kept, and lets its frames go.
 //
-// Shared state: any_departed, departures: of one thread each.
+// Shared state: any_departed, the departures: of one thread each.
 #include "python/convert/departures.h"
 
 #include <tvm/ffi/memory.h>
@@ -13,6 +13,7 @@
 #include <new>
 #include <vector>
 
+#include "core/thread_owned.h"
 #include "python/base/ref.h"
 #include "python/convert/raised_exception.h"
 
@@ -26,7 +27,10 @@ struct Departure {
   const void* frame;  // only compared
 };
 // Of this thread, in the order in which they left Python.
-thread_local std::vector<Departure> departures;
+struct Departures {
+  using Type = std::vector<Departure>;
+};
+std::vector<Departure>& OfThread() { return ffi::tether::ThreadOwned<Departures>::Get(); }
 
 Ref CurrentFrame() {
   return Ref::Steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
@@ -45,14 +49,15 @@ bool IsWaiting(const void* frame) {
 
 }  // namespace
 
-void ReserveDepartures() { departures.reserve(4); }
+void ReserveDepartures() { OfThread().reserve(4); }
 
 void Depart(const ffi::ObjectPtr<RaisedException>& error) {
-  while (!departures.empty() && departures.back().error.expired()) departures.pop_back();
   Ref frame = CurrentFrame();
   // A thread of C++ has no caller to show them to.
   if (!frame) return error->LetFramesGo();
   try {
+    std::vector<Departure>& departures = OfThread();
+    while (!departures.empty() && departures.back().error.expired()) departures.pop_back();
     departures.push_back({error.get(), ffi::WeakObjectPtr<RaisedException>(error), frame.get()});
     any_departed = true;
   } catch (const std::bad_alloc&) {
@@ -60,7 +65,9 @@ void Depart(const ffi::ObjectPtr<RaisedException>& error) {
   }
 }
 
+// Only after Depart in this thread.
 void SettleDepartures(TVMFFIObject* arriving) {
+  std::vector<Departure>& departures = OfThread();
   auto is_arriving = [&](const Departure& departure) {
     return arriving != nullptr && departure.address == RaisedException::Of(arriving);
   };

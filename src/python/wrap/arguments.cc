@@ -174,6 +174,7 @@ bool CallArguments::IsAnyElsewhere() {
 // In the child of a fork: the calls of threads that do not exist there are still on the list, and
 // their stacks will be used for something else.
 void CallArguments::ForgetOtherThreads() {
+  if (kFreeThreaded) return num_detached_.Add(num_own_detached_ - num_detached_.Get());
   ffi::tether::StackBounds stack = ffi::tether::FindStackBounds();
   CallArguments** link = &innermost_;
   while (CallArguments* call = *link) {

@@ -132,6 +132,7 @@ int InitTying(PyObject* module) {
   pthread_atfork(nullptr, nullptr, [] {
     Engine::list().AfterForkInChild();
     CallArguments::ForgetOtherThreads();
+    ForgetOtherThreads();
   });
   TVMFFISetCustomAllocator(&allocator);
   if (kFreeThreaded) InstallObjectLock();
