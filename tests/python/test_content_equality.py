@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`==` of containers and of classes with eq=True: what the elements are decides, whatever their type."""
+"""`==` of containers and of classes with eq=True: the elements decide, whatever their type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ DIFFERENT: dict[str, tuple[Any, Any]] = {
     "complex": (1j, 2j),
     "sets": ({1}, {2}),
     "objects": (object(), object()),
-    "errors": (tvm_ffi.core.Error("ValueError", "a", ""), tvm_ffi.core.Error("ValueError", "b", "")),
+    "errors": (
+        tvm_ffi.core.Error("ValueError", "a", ""),
+        tvm_ffi.core.Error("ValueError", "b", ""),
+    ),
     "modules": (tvm_ffi.system_lib("test_eq_a_"), tvm_ffi.system_lib("test_eq_b_")),
 }
 
