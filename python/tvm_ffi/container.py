@@ -101,9 +101,9 @@ def _kind_of(sequence: Any) -> type:
 
 
 def _sum(sequence: Any, elements: Iterable[Any]) -> Any:
-    kind = _kind_of(sequence)
-    has_own = type(sequence).__init__ is not kind.__init__
-    return (kind if has_own else type(sequence))(elements)
+    cls: Any = type(sequence)
+    kind: Any = _kind_of(sequence)
+    return (cls if cls.__init__ is kind.__init__ else kind)(elements)
 
 
 class _SequenceMethods:

@@ -314,8 +314,7 @@ PyObject* DictPop(PyObject* self, PyObject* args) {
   PyObject* key = PyTuple_GET_ITEM(args, 0);
   PyObject* fallback = n == 2 ? PyTuple_GET_ITEM(args, 1) : nullptr;
   return DictTake(
-      self, key,
-      [self](ffi::Any* value) { return FromOwnedValue(self, value); },
+      self, key, [self](ffi::Any* value) { return FromOwnedValue(self, value); },
       [key, fallback] { return fallback != nullptr ? Py_NewRef(fallback) : KeyErrorFor(key); });
 }
 
