@@ -324,7 +324,7 @@ PyObject* VectorcallNamed(PyObject* self, PyObject* const* args, size_t nargsf, 
 
 }  // namespace
 
-int RaiseEscaped() noexcept {
+int RaiseEscaped() {
   TVM_FFI_SAFE_CALL_BEGIN();
   throw;
   TVM_FFI_SAFE_CALL_END();

@@ -17,7 +17,7 @@ void SetReleaseGil(FunctionWrapper* w, bool value);
 // over the reference.
 void SetParameters(FunctionWrapper* w, PyObject* parameters);
 // In a handler: what a C function has thrown becomes its raised error. Returns -1.
-int RaiseEscaped() noexcept;
+int RaiseEscaped();
 // TVMFFIFunctionCall without the call into the library. No exception leaves it: functions compiled
 // with the headers of older releases let out what is not a std::exception, and the thread may have
 // let go of the GIL.
