@@ -32,15 +32,7 @@ std::string FileOf([[maybe_unused]] const void* address) {
 bool KeepInitError() {
   LibraryLoad* load = LibraryLoad::Current();
   if (load == nullptr) return false;
-  try {
-    throw;
-  } catch (const Error& error) {
-    load->Fail(error);
-  } catch (const std::exception& error) {
-    load->Fail(Error("InternalError", error.what(), ""));
-  } catch (...) {
-    load->Fail(Error("RuntimeError", kUnknownException, ""));
-  }
+  load->Fail(CaughtError());
   return true;
 }
 

@@ -90,7 +90,23 @@ Tensor MakeView(TVMFFIObjectHandle handle, const DLTensor& prototype) {
   return MakeView(std::move(source), prototype, tensor != nullptr && IsReadOnly(tensor));
 }
 
+// A tensor that is refused still belongs to whoever offered it: until the import is complete,
+// nothing that dies may delete it.
+class NotYetTaken {
+ public:
+  explicit NotYetTaken(DLManagedTensorVersioned* managed)
+      : managed_(managed), deleter_(std::exchange(managed->deleter, nullptr)) {}
+  ~NotYetTaken() { managed_->deleter = deleter_; }
+  NotYetTaken(const NotYetTaken&) = delete;
+  NotYetTaken& operator=(const NotYetTaken&) = delete;
+
+ private:
+  DLManagedTensorVersioned* managed_;
+  decltype(DLManagedTensorVersioned::deleter) deleter_;
+};
+
 Tensor Import(DLManagedTensorVersioned* managed) {
+  NotYetTaken guard(managed);
   Tensor tensor(tether::ImportedTensorObj<DLManagedTensorVersioned>::Make(managed));
   if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) == 0) return tensor;
   const DLTensor& prototype = *tensor.GetDLTensorPtr();

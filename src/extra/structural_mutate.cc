@@ -319,6 +319,9 @@ class FrameStack {
  *
  * Frames borrow what they work on until user code is about to run: a callback, a hook, a getter.
  * Only user code can change or drop a value, so Secure() comes before all of it.
+ *
+ * Nothing is thrown through the frames: what may run out of memory is called by Try, and errors are
+ * made by NewError.
  */
 class MutateWalkObj : public StructuralMapEngineBase {
  public:
@@ -453,7 +456,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
       wrong = "a StructuralMutator can be used only until the call that made it returns";
     }
     if (TVM_FFI_PREDICT_TRUE(wrong == nullptr)) return body(self);
-    return detail::AnyUnsafe::MoveAnyToTVMFFIAny(Any(Error("RuntimeError", wrong, "")));
+    return detail::AnyUnsafe::MoveAnyToTVMFFIAny(Any(NewError("RuntimeError", wrong)));
   }
   static TVMFFIAny MutateImpl(StructuralMutatorObj* raw, AnyView value) noexcept {
     return IfInCall(raw, [&](MutateWalkObj* self) {
@@ -626,7 +629,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
   Any CallHook(Part* value, TVMFFIDefRegionKind region, bool in_place, Holder holder) noexcept {
     if (!Secure() || IsStackLow()) {
       Any made = TakeFailure();
-      if (made == nullptr) made = Error("ValueError", kHooksUsedUpStack, "");
+      if (made == nullptr) made = NewError("ValueError", kHooksUsedUpStack);
       AddFrame(made, value->view());
       return made;
     }
@@ -687,12 +690,8 @@ class MutateWalkObj : public StructuralMapEngineBase {
     try {
       body();
       return true;
-    } catch (const Error& error) {
-      failure_ = error;
-    } catch (const std::exception& error) {
-      failure_ = Error("InternalError", error.what(), "");
     } catch (...) {
-      failure_ = Error("RuntimeError", kUnknownException, "");
+      failure_ = CaughtError();
     }
     return false;
   }
@@ -853,7 +852,7 @@ class MutateWalkObj : public StructuralMapEngineBase {
     } else if (dispatch_.form != kOwn) {
       Invoke(facts, value, nullptr, static_cast<int32_t>(region), matched, result);
     } else if (StackAddress() - reserve_.lowest < reserve_.size) {
-      *result = Error("ValueError", kHooksUsedUpStack, "");
+      *result = NewError("ValueError", kHooksUsedUpStack);
     } else {
       RestoredRegion restored(&def_region_mode_, region);
       Invoke(facts, value, this, may_change ? 1 : 0, matched, result);

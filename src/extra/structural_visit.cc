@@ -60,9 +60,14 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
   VisitResult Walk(AnyView root) noexcept {
     size_t floor = frames_.size();
     size_t num_children = children_.size();
-    VisitResult result = Enter(Any(root), def_region_mode_);
-    while (!details::StructuralVisitNeedEarlyReturn(result) && frames_.size() > floor) {
-      result = Advance();
+    VisitResult result = GoOn();
+    try {
+      result = Enter(Any(root), def_region_mode_);
+      while (!details::StructuralVisitNeedEarlyReturn(result) && frames_.size() > floor) {
+        result = Advance();
+      }
+    } catch (...) {
+      result = CaughtError();
     }
     for (; frames_.size() > floor; frames_.pop_back()) {
       AddErrorContext(result, frames_.back().node);
@@ -82,9 +87,9 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
   static TVMFFIAny VisitImpl(StructuralVisitorObj* visitor, AnyView value) noexcept {
     auto* self = static_cast<WalkVisitorObj*>(visitor);
     if (TVM_FFI_PREDICT_FALSE(self->thread_ != std::this_thread::get_id())) {
-      return details::ExpectedUnsafe::MoveToTVMFFIAny(VisitResult(Error(
-          "RuntimeError",
-          "a StructuralVisitor can be used only in the thread of the call that made it", "")));
+      return details::ExpectedUnsafe::MoveToTVMFFIAny(VisitResult(
+          NewError("RuntimeError",
+                   "a StructuralVisitor can be used only in the thread of the call that made it")));
     }
     return details::ExpectedUnsafe::MoveToTVMFFIAny(self->Walk(value));
   }
@@ -102,7 +107,7 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
       return Leave(value, region);
     }
     VisitResult result = WithDefRegionKind(region, [&]() -> VisitResult {
-      if (IsStackLow()) return Error("ValueError", kHooksUsedUpStack, "");
+      if (IsStackLow()) return NewError("ValueError", kHooksUsedUpStack);
       return DefaultVisitExpected(value);
     });
     AddErrorContext(result, value);
@@ -124,8 +129,8 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
       Push(value, kTVMFFIFieldFlagBitMaskSEqHashIgnore, {region, InnerDefRegion(kind, region)});
       CheckNotCyclic();
       return GoOn();
-    } catch (const Error& error) {
-      VisitResult result = error;
+    } catch (...) {
+      VisitResult result = CaughtError();
       AddErrorContext(result, value);
       return result;
     }
@@ -194,7 +199,7 @@ class VisitCallbacksObj : public StructuralVisitorObj {
  private:
   static TVMFFIAny VisitImpl(StructuralVisitorObj* visitor, AnyView value) noexcept {
     auto* self = static_cast<VisitCallbacksObj*>(visitor);
-    VisitResult result = IsStackLow() ? VisitResult(Error("ValueError", kHooksUsedUpStack, ""))
+    VisitResult result = IsStackLow() ? VisitResult(NewError("ValueError", kHooksUsedUpStack))
                                       : self->Dispatch(value);
     AddErrorContext(result, value);
     return details::ExpectedUnsafe::MoveToTVMFFIAny(std::move(result));
@@ -203,12 +208,14 @@ class VisitCallbacksObj : public StructuralVisitorObj {
 
   VisitResult Dispatch(AnyView value) noexcept {
     if (value == nullptr) return GoOn();
-    for (const auto& entry : callbacks_) {
-      if (!details::RuntimeTypeIndexMatch(value.type_index(), entry.get<0>())) continue;
-      return entry.get<1>().CallExpected<Optional<VisitInterrupt>>(
-          value, static_cast<const StructuralVisitorObj*>(this));
-    }
-    return DefaultVisitExpected(value);
+    return CatchExpected<Optional<VisitInterrupt>>([&]() -> VisitResult {
+      for (const auto& entry : callbacks_) {
+        if (!details::RuntimeTypeIndexMatch(value.type_index(), entry.get<0>())) continue;
+        return entry.get<1>().CallExpected<Optional<VisitInterrupt>>(
+            value, static_cast<const StructuralVisitorObj*>(this));
+      }
+      return DefaultVisitExpected(value);
+    });
   }
 
   CallbackList callbacks_;

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 namespace tvm {
@@ -49,7 +50,15 @@ void KeepAndThrow(List<Any> kept, Function f) {
 }
 
 void CatchInThread(List<Any> kept, Function f) {
-  std::thread([&] { kept.push_back(CatchError(f)); }).join();
+  std::optional<Error> failure;  // nothing may leave a thread
+  std::thread([&] {
+    try {
+      kept.push_back(CatchError(f));
+    } catch (...) {
+      failure = tether::CaughtError();
+    }
+  }).join();
+  if (failure.has_value()) throw *failure;
 }
 
 void Echo(PackedArgs args, Any* result) {

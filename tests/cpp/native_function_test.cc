@@ -8,6 +8,7 @@
 #include <tvm/ffi/reflection/native_function.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -28,6 +29,8 @@ Expected<int64_t> AddOne(const Any& value) noexcept {
 }
 int64_t ThrowError(const Any&) { TVM_FFI_THROW(ValueError) << "thrown"; }
 int64_t ThrowOther(const Any&) { throw std::runtime_error("other"); }
+int64_t ThrowUnknown(const Any&) { throw 1; }
+int64_t ThrowBadAlloc(const Any&) { throw std::bad_alloc(); }
 
 static_assert(sizeof(Unary) == 16 && !std::is_default_constructible_v<Unary>);
 static_assert(!std::is_constructible_v<Unary, std::nullptr_t>);
@@ -66,6 +69,14 @@ TEST(NativeFunction, TurnsExceptionsIntoValues) {
   Expected<int64_t> other = Unary::FromNative<&ThrowOther>().CallExpected(Any(1));
   EXPECT_EQ(other.error().kind() + other.error().message() + other.error().backtrace(),
             "InternalErrorother");
+  Expected<int64_t> unknown = Unary::FromNative<&ThrowUnknown>().CallExpected(Any(1));
+  EXPECT_EQ(unknown.error().kind() + unknown.error().message(),
+            std::string("RuntimeError") + tether::kUnknownException);
+}
+
+TEST(NativeFunction, OutOfMemoryIsAMemoryError) {
+  Expected<int64_t> error = Unary::FromNative<&ThrowBadAlloc>().CallExpected(Any(1));
+  EXPECT_EQ(error.error().kind() + error.error().message(), "MemoryErrorstd::bad_alloc");
 }
 
 TEST(NativeFunction, ReportsResultsOfAnotherType) {

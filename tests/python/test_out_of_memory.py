@@ -118,6 +118,24 @@ while size > 16:
         size //= 2
 items.clear()
 """,
+    # They copy what they go through, or make a second one.
+    "structural": """
+items = List(range(3_000_000))
+mib = 1
+limit()
+operations = [
+    lambda: tvm_ffi.structural_walk(items, lambda v: None),
+    lambda: tvm_ffi.structural_map(items, (int, lambda v: v + 1)),
+    lambda: tvm_ffi.structural_mutate(items, (int, lambda v, m: v + 1)),
+    lambda: tvm_ffi.structural_visit(items, lambda v, visitor: visitor.default_visit(v)),
+]
+for operation in operations:
+    try:
+        operation()
+    except MemoryError:
+        continue
+    raise AssertionError("there was memory")
+""",
     # Anything, in any order.
     "mixture": """
 r = random.Random(seed)

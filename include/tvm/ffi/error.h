@@ -16,6 +16,7 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -145,10 +146,29 @@ class TVM_FFI_DLL Error : public ObjectRef, public std::exception {
   }
 };
 
+namespace tether {
+
+// An error without a backtrace, for functions that throw nothing. Where there is no memory for it,
+// it is the error that the runtime has ready for that.
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline Error NewError(std::string_view kind,
+                                                          std::string_view message) noexcept {
+  ObjectPtr<Object> error;
+  try {
+    error = CreateError(kind, message, "", nullptr, nullptr);
+  } catch (const std::bad_alloc&) {
+    TVMFFIErrorSetRaisedFromCStr("MemoryError", "std::bad_alloc");
+    TVMFFIObjectHandle handle = nullptr;
+    TVMFFIErrorMoveFromRaised(&handle);
+    error = detail::ObjectUnsafe::ObjectPtrFromOwned<Object>(static_cast<TVMFFIObject*>(handle));
+  }
+  return detail::ObjectUnsafe::ObjectRefFromObjectPtr<Error>(std::move(error));
+}
+
+}  // namespace tether
+
 // Says that the host language has an exception pending; frontends re-raise that one.
 TVM_FFI_COLD_CODE inline Error EnvErrorAlreadySet() {
-  return detail::ObjectUnsafe::ObjectRefFromObjectPtr<Error>(
-      tether::CreateError("EnvErrorAlreadySet", "", "", nullptr, nullptr));
+  return tether::NewError("EnvErrorAlreadySet", "");
 }
 
 namespace detail {
@@ -173,12 +193,11 @@ namespace tether {
 
 // Raises a new error without a backtrace.
 TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RaiseNew(std::string_view kind,
-                                                         std::string_view message) {
-  TVMFFIErrorSetRaised(detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectPtr(
-      CreateError(kind, message, "", nullptr, nullptr)));
+                                                         std::string_view message) noexcept {
+  detail::SetSafeCallRaised(NewError(kind, message));
 }
 
-TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RaiseUnknownException() {
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RaiseUnknownException() noexcept {
   RaiseNew("RuntimeError", kUnknownException);
 }
 

@@ -89,15 +89,25 @@ namespace tvm {
 namespace ffi {
 
 namespace tether {
-// In a handler, from which nothing may be thrown: where there is no memory for this error, the
-// runtime has one ready that says so.
+
 TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline void RaiseInternalError(const char* what) noexcept {
-  try {
-    RaiseNew("InternalError", what);
-  } catch (const std::bad_alloc&) {
-    TVMFFIErrorSetRaisedFromCStr("MemoryError", "std::bad_alloc");
-  }
+  RaiseNew("InternalError", what);
 }
+
+// In a handler: raises what was caught.
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline int RaiseCaught() {
+  TVM_FFI_SAFE_CALL_BEGIN();
+  throw;
+  TVM_FFI_SAFE_CALL_END();
+}
+
+// In a handler: the error for what was caught, the same as of a call that throws it. Needs no
+// memory. Throws nothing but the unwinding of a thread that ends.
+TVM_FFI_COLD_CODE TVM_FFI_NO_INLINE inline Error CaughtError() {
+  RaiseCaught();
+  return detail::MoveFromSafeCallRaised();
+}
+
 }  // namespace tether
 
 class FunctionObj : public Object, public TVMFFIFunctionCell {
@@ -446,7 +456,11 @@ class Function : public ObjectRef {
         if (auto value = result.template try_cast<T>()) return *std::move(value);
       }
       if (auto error = result.template as<Error>()) return *std::move(error);
-      return MismatchError(detail::Type2Str<T>::v(), result.GetTypeKey());
+      try {
+        return MismatchError(detail::Type2Str<T>::v(), result.GetTypeKey());
+      } catch (const std::bad_alloc&) {  // callers rely on a value
+        return tether::CaughtError();
+      }
     }
   }
   static Error MismatchError(const std::string& expected, const std::string& actual) {

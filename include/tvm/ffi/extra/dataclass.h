@@ -61,7 +61,9 @@ inline std::ostream& PrintRepr(std::ostream& os, const Any& value) {
   try {
     return os << ReprPrint(value);
   } catch (const std::exception& error) {
-    return os << '<' << value.GetTypeKey() << ", no text: " << error.what() << '>';
+    // The key without a copy, for which there may be no memory.
+    return os << '<' << ToView(TVMFFIGetTypeInfo(value.type_index())->type_key)
+              << ", no text: " << error.what() << '>';
   }
 }
 

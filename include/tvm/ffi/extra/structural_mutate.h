@@ -272,8 +272,8 @@ inline bool IsFreeVarOrDAGNode(TVMFFISEqHashKind kind) {
   return kind == kTVMFFISEqHashKindFreeVar || kind == kTVMFFISEqHashKindDAGNode;
 }
 
-inline Error CannotCopy() {
-  return Error("TypeError", "__ffi_shallow_copy__ must be an ffi.Function", "");
+inline Error CannotCopy() noexcept {
+  return NewError("TypeError", "__ffi_shallow_copy__ must be an ffi.Function");
 }
 
 // A copy of an object that shares its fields, by `__ffi_shallow_copy__`.
@@ -287,33 +287,39 @@ inline Expected<ObjectRef> ShallowCopyOf(const Object* object) noexcept {
   if (copy.is_err()) return copy.error();
   Any made = std::move(copy).value();
   if (made.type_index() != object->type_index() || made.as<Object>() == object) {
-    return Error("TypeError",
-                 "Shallow copy callback must return a distinct object with the same type as its "
-                 "input",
-                 "");
+    return NewError("TypeError",
+                    "Shallow copy callback must return a distinct object with the same type as its "
+                    "input");
   }
   return detail::AnyUnsafe::MoveFromAnyAfterCheck<ObjectRef>(std::move(made));
+}
+
+inline Error NoSetter(const Object* object, const TVMFFIFieldInfo* field) {
+  return Error("TypeError",
+               "Cannot structurally mutate field `" + std::string(ToView(field->name)) +
+                   "` of type `" + object->GetTypeKey() + "` because it does not define a setter",
+               "");
+}
+
+// The setter says what is wrong with the value, but not where it was to go.
+inline Error WithPlace(const Error& error, const Object* object, const TVMFFIFieldInfo* field) {
+  if (error.kind() != "TypeError" && error.kind() != "OverflowError") return error;
+  std::string message = "field `" + std::string(ToView(field->name)) + "` of `" +
+                        object->GetTypeKey() + "`: " + error.message();
+  return Error(error.kind(), message, error.backtrace(), error, std::nullopt);
 }
 
 // Stores a new value in a field of a copy, read-only or not.
 inline Expected<void> ReplaceField(const Object* object, const TVMFFIFieldInfo* field,
                                    const Any& value) noexcept {
-  if (field->setter == nullptr) {
-    return Error("TypeError",
-                 "Cannot structurally mutate field `" + std::string(ToView(field->name)) +
-                     "` of type `" + object->GetTypeKey() + "` because it does not define a setter",
-                 "");
-  }
-  TVMFFIAny raw = AnyView(value).CopyToTVMFFIAny();
-  if (reflection::CallFieldSetter(field, FieldAddress(object, field), &raw) != 0) {
-    Error error = detail::MoveFromSafeCallRaised();
-    // The setter says what is wrong with the value, but not where it was to go.
-    if (error.kind() != "TypeError" && error.kind() != "OverflowError") return error;
-    std::string message = "field `" + std::string(ToView(field->name)) + "` of `" +
-                          object->GetTypeKey() + "`: " + error.message();
-    return Error(error.kind(), message, error.backtrace(), error, std::nullopt);
-  }
-  return {};
+  return CatchExpected<void>([&]() -> Expected<void> {
+    if (field->setter == nullptr) return NoSetter(object, field);
+    TVMFFIAny raw = AnyView(value).CopyToTVMFFIAny();
+    if (reflection::CallFieldSetter(field, FieldAddress(object, field), &raw) != 0) {
+      return WithPlace(detail::MoveFromSafeCallRaised(), object, field);
+    }
+    return {};
+  });
 }
 
 }  // namespace tether
@@ -389,7 +395,8 @@ class StructuralMutatorObj : public Object {
       case TypeIndex::kTVMFFIFunction:
         return hook.cast<Function>().CallExpected<UnchangedOr<Any>>(self, value);
       default:
-        return Error("TypeError", "__s_mutate__ must be a direct hook pointer or ffi.Function", "");
+        return tether::NewError("TypeError",
+                                "__s_mutate__ must be a direct hook pointer or ffi.Function");
     }
   }
   inline Result MutateWithoutHook(AnyView value) noexcept;
@@ -504,11 +511,11 @@ inline Expected<UnchangedOr<Any>> StructuralMutatorObj::MutateFields(
   }                                                                       \
   Convert(Type, name, tmp)
 
-#define TVM_FFI_S_MUTATE_CHECKED_(Type, name, tmp)                                      \
-  if (TVM_FFI_PREDICT_FALSE(!::tvm::ffi::tether::MutatedFits<Type>(tmp))) {             \
-    return ::tvm::ffi::Unexpected(::tvm::ffi::Error(                                    \
-        "TypeError", "structural mutate result does not match the declared type", "")); \
-  }                                                                                     \
+#define TVM_FFI_S_MUTATE_CHECKED_(Type, name, tmp)                                  \
+  if (TVM_FFI_PREDICT_FALSE(!::tvm::ffi::tether::MutatedFits<Type>(tmp))) {         \
+    return ::tvm::ffi::Unexpected(::tvm::ffi::tether::NewError(                     \
+        "TypeError", "structural mutate result does not match the declared type")); \
+  }                                                                                 \
   TVM_FFI_S_MUTATE_UNCHECKED_(Type, name, tmp)
 
 #define TVM_FFI_S_MUTATE_UNCHECKED_(Type, name, tmp)                      \
@@ -713,8 +720,8 @@ class StructuralMapEngineBase : public StructuralMutatorObj {
     return detail::ExpectedUnsafe::MoveToTVMFFIAny(std::move(done));
   }
 
-  static Error BadKey() {
-    return Error("TypeError", "Variable-remap key must be an object-backed value", "");
+  static Error BadKey() noexcept {
+    return tether::NewError("TypeError", "Variable-remap key must be an object-backed value");
   }
   static const Object* KeyOf(AnyView var) {
     if (var.type_index() < TypeIndex::kTVMFFIStaticObjectBegin) return nullptr;

@@ -29,7 +29,6 @@
 #include <tvm/ffi/reflection/accessor.h>
 
 #include <cstddef>
-#include <exception>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -197,7 +196,7 @@ namespace tether {
 
 /*! \brief Adds a value to the context of a failed visit, if it is an object. */
 template <typename T>
-inline void AddErrorContext(const Expected<T>& expected, AnyView value) {
+inline void AddErrorContext(const Expected<T>& expected, AnyView value) noexcept {
   if (!expected.is_err() || value.type_index() < TypeIndex::kTVMFFIStaticObjectBegin) return;
   Error error = expected.error();
   ObjectRef node = value.cast<ObjectRef>();
@@ -251,8 +250,8 @@ inline Expected<Optional<VisitInterrupt>> StructuralVisitorObj::DefaultVisitExpe
     case TypeIndex::kTVMFFIFunction:
       return hook.cast<Function>().CallExpected<Result>(this, value);
     default:
-      return Error("TypeError", "__s_visit__ must be an opaque function pointer or ffi.Function",
-                   "");
+      return tether::NewError("TypeError",
+                              "__s_visit__ must be an opaque function pointer or ffi.Function");
   }
 }
 
@@ -337,8 +336,8 @@ class RecursionLimit {
     if (is_first_) *begin_ = 0;
   }
   bool IsReached() const { return *begin_ - StackAddress() > kMaxStack; }
-  static Error Reached() {
-    return Error("ValueError", "the value is nested too deeply for an engine that recurses", "");
+  static Error Reached() noexcept {
+    return NewError("ValueError", "the value is nested too deeply for an engine that recurses");
   }
 
  private:
@@ -397,12 +396,8 @@ template <typename R, typename Call>
 Expected<R> CatchExpected(Call&& call) noexcept {
   try {
     return call();
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::exception& error) {
-    return Error("InternalError", error.what(), "");
   } catch (...) {
-    return Error("RuntimeError", kUnknownException, "");
+    return CaughtError();
   }
 }
 

@@ -26,6 +26,7 @@
 #include <tvm/ffi/optional.h>
 #include <tvm/ffi/reflection/access_path.h>
 
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -82,14 +83,22 @@ inline VisitErrorContext MakeVisitErrorContext(const ObjectRef& node) {
   return VisitErrorContext(std::move(context));
 }
 
-/*! \brief Adds `node` as the next outer node to the error itself, which all its holders then see.
- */
-inline void UpdateVisitErrorContext(Error& error, const ObjectRef& node) {  // NOLINT(*)
+}  // namespace detail
+
+namespace tether {
+
+// The error that the runtime has ready belongs to all threads, and never dies.
+inline bool IsReadyMade(const Error& error) {
+  return ToView(error->kind) == "MemoryError" && ToView(error->message) == "out of memory";
+}
+
+inline void AddToVisitErrorContext(const Error& error, const ObjectRef& node) {
+  using detail::ObjectUnsafe;
   if (Optional<VisitErrorContext> context = VisitErrorContext::TryGetFromError(error)) {
     context.value()->reverse_visit_pattern.push_back(node);
     return;
   }
-  VisitErrorContext context = MakeVisitErrorContext(node);
+  VisitErrorContext context = detail::MakeVisitErrorContext(node);
   TVMFFIErrorCell* cell = TVMFFIErrorGetCellPtr(ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(error));
   if (std::optional<ObjectRef> previous = error.extra_context()) {
     context->prev_error_context = *std::move(previous);
@@ -97,6 +106,20 @@ inline void UpdateVisitErrorContext(Error& error, const ObjectRef& node) {  // N
   TVMFFIObjectHandle old = cell->extra_context;
   cell->extra_context = ObjectUnsafe::MoveObjectRefToTVMFFIObjectPtr(std::move(context));
   ObjectUnsafe::DecRefObjectHandle(old);
+}
+
+}  // namespace tether
+
+namespace detail {
+
+/*! \brief Adds `node` as the next outer node to the error itself, which all its holders then see.
+ * Where there is no memory for it, the error stays as it is. */
+inline void UpdateVisitErrorContext(Error& error, const ObjectRef& node) noexcept {  // NOLINT(*)
+  if (tether::IsReadyMade(error)) return;
+  try {
+    tether::AddToVisitErrorContext(error, node);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 /*! \brief The same for any value; what is not an object adds nothing. */

@@ -19,7 +19,6 @@
 #include <tvm/ffi/expected.h>
 #include <tvm/ffi/function.h>
 
-#include <exception>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -53,9 +52,6 @@ inline constexpr bool is_typed_as_v = std::is_same_v<F, TypedFunction<R(Args...)
 // Runs `call` in a function that must not throw: what is thrown becomes the error.
 template <typename R, typename Call>
 TVMFFIAny CallAsNative(Call&& call) noexcept {
-  const auto owned = [](Error error) {
-    return detail::AnyUnsafe::MoveAnyToTVMFFIAny(Any(std::move(error)));
-  };
   try {
     using Result = std::invoke_result_t<Call>;
     if constexpr (std::is_void_v<Result>) {
@@ -64,16 +60,12 @@ TVMFFIAny CallAsNative(Call&& call) noexcept {
     } else {
       return detail::ExpectedUnsafe::MoveToTVMFFIAny(Expected<R>(call()));
     }
-  } catch (const Error& error) {
-    return owned(error);
-  } catch (const std::exception& error) {
-    return owned(Error("InternalError", error.what(), ""));
   } catch (...) {
-    return owned(Error("RuntimeError", kUnknownException, ""));
+    return detail::AnyUnsafe::MoveAnyToTVMFFIAny(Any(CaughtError()));
   }
 }
 
-inline Error HookMismatch(const char* text) { return Error("TypeError", text, ""); }
+inline Error HookMismatch(const char* text) noexcept { return NewError("TypeError", text); }
 
 }  // namespace tether
 
@@ -157,8 +149,8 @@ class NativeFunctionView<R(Args...)> {
           return *std::move(value);
         }
       }
-    } catch (const Error& error) {
-      return error;
+    } catch (...) {
+      return tether::CaughtError();
     }
     return tether::HookMismatch("Packed hook result type mismatch");
   }
