@@ -154,7 +154,10 @@ def load_module(path: str | os.PathLike[str], keep_module_alive: bool = True) ->
     A name without a directory means a file in the working directory, or else a library that the
     system's loader finds. With `keep_module_alive` the library stays loaded until the process ends,
     so that objects whose code lives in it may outlive the module object. Each call makes a new
-    module, about a kilobyte, which stays as long.
+    module, about a kilobyte, which stays as long. Without it, the library is unloaded when nothing
+    holds the module or a function of it; but it stays, too, once it has returned an object (a text
+    of more than seven bytes is one) or registered something, because to delete that may need code
+    of the library.
     """
     name = os.fspath(path)
     if not isinstance(name, str):

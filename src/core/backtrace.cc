@@ -8,7 +8,6 @@
 // changes; code that is in no library, such as that of a compiler at run time, has no name.
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <link.h>
 #include <signal.h>
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/error.h>
@@ -29,15 +28,16 @@
 #include <utility>
 #include <vector>
 
+#include "debug_info.h"
 #include "thread_owned.h"
-
-#if TVM_FFI_USE_LIBBACKTRACE
-#include <backtrace.h>
-#endif
 
 namespace tvm {
 namespace ffi {
 namespace {
+
+using tether::DebugInfo;
+using tether::LoadedFile;
+using tether::LoadedLibraries;
 
 bool StartsWithAny(std::string_view text, std::initializer_list<std::string_view> prefixes) {
   for (std::string_view prefix : prefixes) {
@@ -110,6 +110,8 @@ void AppendLine(std::string_view file, int line, std::string_view symbol, std::s
 }
 
 std::string Demangle(const char* symbol) {
+  // Without the prefix it is a name of C, though "f" could be read as the type float.
+  if (std::strncmp(symbol, "_Z", 2) != 0) return symbol;
   int status = 0;
   char* demangled = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
   std::string text = status == 0 && demangled != nullptr ? demangled : symbol;
@@ -117,59 +119,19 @@ std::string Demangle(const char* symbol) {
   return text;
 }
 
-// How many libraries the loader has mapped and unmapped; equal counts mean the same libraries.
-struct LoadedLibraries {
-  unsigned long long adds = 0;
-  unsigned long long subs = 0;
-  static LoadedLibraries Now() {
-    LoadedLibraries now;
-    dl_iterate_phdr(
-        [](dl_phdr_info* info, size_t, void* data) {
-          auto* out = static_cast<LoadedLibraries*>(data);
-          out->adds = info->dlpi_adds;
-          out->subs = info->dlpi_subs;
-          return 1;
-        },
-        &now);
-    return now;
-  }
-  bool IsAfter(const LoadedLibraries& other) const {
-    return adds > other.adds || subs > other.subs;
-  }
-};
-
-// What the program or library is that an address is in. dladdr would wait for the lock of the
-// loader, which a thread may hold that waits for this one.
+// What the program or library is that an address is in.
 struct FileKind {
   bool is_frontend = false;
   bool is_interpreter = false;
 
-  static FileKind Of(uintptr_t address) {
-    std::pair<uintptr_t, FileKind> search(address, FileKind());
-    dl_iterate_phdr(
-        [](dl_phdr_info* info, size_t, void* data) {
-          auto& [wanted, found] = *static_cast<std::pair<uintptr_t, FileKind>*>(data);
-          if (!Contains(*info, wanted)) return 0;
-          // The program has no name in the list.
-          const std::string_view path = info->dlpi_name != nullptr ? info->dlpi_name : "";
-          found.is_frontend = IsFrontendFile(path);
-          found.is_interpreter = path.empty() ? IsProgramInterpreter() : IsInterpreterFile(path);
-          return 1;
-        },
-        &search);
-    return search.second;
+  static FileKind Of(const LoadedFile& file) {
+    const std::string_view path = file.name;
+    if (file.start == 0) return {};
+    // The program has no name in the list.
+    return {IsFrontendFile(path), path.empty() ? IsProgramInterpreter() : IsInterpreterFile(path)};
   }
 
  private:
-  static bool Contains(const dl_phdr_info& info, uintptr_t address) {
-    for (size_t i = 0; i < info.dlpi_phnum; ++i) {
-      const auto& part = info.dlpi_phdr[i];
-      if (part.p_type == PT_LOAD && address - (info.dlpi_addr + part.p_vaddr) < part.p_memsz) {
-        return true;
-      }
-    }
-    return false;
-  }
   static bool IsProgramInterpreter() {
     char path[PATH_MAX];
     const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
@@ -186,6 +148,7 @@ struct Place {
   std::vector<Line> lines;  // several when calls were inlined there
   bool is_boundary = false;
   bool is_frontend = false;
+  bool has_lines = true;  // false if nobody asked for them yet
 
   void Add(std::string_view file, int line, std::string_view symbol) {
     Line shown{"", IsThrowHelper(symbol)};
@@ -214,40 +177,29 @@ class Symbolizer {
   }
 
   // The address is in a function that this thread is in. Its library stays loaded meanwhile, so
-  // what is found is right for every set of libraries from `loaded` until now.
-  std::shared_ptr<const Place> Find(uintptr_t address, const LoadedLibraries& loaded) {
-    std::vector<Frame> frames;
-    std::string symbol;
+  // what is found is right for every set of libraries from `loaded` until now. A walk that does not
+  // cross boundaries shows no line of one: the debug information of an interpreter, which is large,
+  // is read for one that does.
+  std::shared_ptr<const Place> Find(uintptr_t address, const LoadedLibraries& loaded,
+                                    bool crosses) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       Renew(loaded);
       auto it = places_.find(address);
-      if (it != places_.end()) return it->second;
-      Resolve(address, &frames, &symbol);
+      if (it != places_.end() && (it->second->has_lines || !crosses)) return it->second;
     }
-    // Without the lock: dladdr waits for that of the loader. Another thread may hold it and wait
-    // for ours, where an initialiser of the library that it loads throws.
-    if (symbol.empty()) symbol = DynamicSymbol(address);
-    if (frames.empty()) frames.emplace_back();
-    if (frames.back().symbol.empty()) frames.back().symbol = symbol;
     auto place = std::make_shared<Place>();
-    for (const Frame& frame : frames) place->Add(frame.file, frame.line, frame.symbol);
-    // Line tables name a local function without its namespace; the symbol table does not.
-    place->Classify(symbol);
-    place->Classify(FileKind::Of(address));
-    if (!symbol.empty() && IsExcluded("", symbol)) place->lines.back().text.clear();
+    const LoadedFile file = LoadedFile::Of(address);
+    place->Classify(FileKind::Of(file));
+    place->has_lines = crosses || !(place->is_boundary || place->is_frontend);
+    if (place->has_lines) Resolve(address, file, place.get());
     std::lock_guard<std::mutex> lock(mutex_);
     if (places_.size() >= kMaxPlaces) places_.clear();
-    places_.emplace(address, place);
+    places_.insert_or_assign(address, place);
     return place;
   }
 
  private:
-  struct Frame {
-    std::string file;
-    int line = 0;
-    std::string symbol;
-  };
   static constexpr size_t kMaxPlaces = 1 << 14;
 
   void Renew(const LoadedLibraries& loaded) {
@@ -256,58 +208,21 @@ class Symbolizer {
     places_.clear();
   }
 
-#if TVM_FFI_USE_LIBBACKTRACE
-  // Either may be left empty.
-  void Resolve(uintptr_t address, std::vector<Frame>* frames, std::string* symbol) {
-    // Where a library was that is unloaded there may be another.
-    if (loaded_.subs != loaded_of_state_.subs) state_ = nullptr;
-    do {
-      if (state_ != nullptr) Ask(address, frames, symbol);
-    } while (frames->empty() && symbol->empty() && RenewState());
+  void Resolve(uintptr_t address, const LoadedFile& file, Place* place) {
+    std::vector<DebugInfo::Frame> frames;
+    std::string symbol;
+    debug_info_.Find(address, file, &frames, &symbol);
+    // Without a lock of ours: dladdr waits for that of the loader. Another thread may hold it and
+    // wait for ours, where an initialiser of the library that it loads throws.
+    symbol = symbol.empty() ? DynamicSymbol(address) : Demangle(symbol.c_str());
+    if (frames.empty()) frames.emplace_back();
+    for (DebugInfo::Frame& frame : frames) frame.symbol = Demangle(frame.symbol.c_str());
+    if (frames.back().symbol.empty()) frames.back().symbol = symbol;
+    for (const DebugInfo::Frame& frame : frames) place->Add(frame.file, frame.line, frame.symbol);
+    // Line tables name a local function without its namespace; the symbol table does not.
+    place->Classify(symbol);
+    if (!symbol.empty() && IsExcluded("", symbol)) place->lines.back().text.clear();
   }
-
-  void Ask(uintptr_t address, std::vector<Frame>* frames, std::string* symbol) {
-    backtrace_pcinfo(
-        state_, address,
-        [](void* data, uintptr_t, const char* file, int line, const char* function) {
-          if (file == nullptr && function == nullptr) return 0;
-          static_cast<std::vector<Frame>*>(data)->push_back(
-              {file != nullptr ? file : "", line, function != nullptr ? Demangle(function) : ""});
-          return 0;
-        },
-        IgnoreError, frames);
-    backtrace_syminfo(
-        state_, address,
-        [](void* data, uintptr_t, const char* name, uintptr_t, uintptr_t) {
-          if (name != nullptr) *static_cast<std::string*>(data) = Demangle(name);
-        },
-        IgnoreError, symbol);
-  }
-
-  // A state knows the libraries that were there when it was first used, is large and cannot be
-  // freed. So it is renewed where it does not know an address, and a bounded number of times; later
-  // libraries then show symbols without lines. False if there is no newer one.
-  bool RenewState() {
-    constexpr int kMaxStates = 32;
-    bool is_new = state_ != nullptr && !loaded_.IsAfter(loaded_of_state_);
-    if (is_new || num_states_ >= kMaxStates) return false;
-    auto* state = backtrace_create_state(nullptr, /*threaded=*/1, IgnoreError, nullptr);
-    if (state == nullptr) return false;
-    state_ = state;
-    loaded_of_state_ = loaded_;
-    ++num_states_;
-    return true;
-  }
-
-  static void IgnoreError(void*, const char*, int) {}
-
-  // By the lock, as all the rest.
-  backtrace_state* state_ = nullptr;
-  int num_states_ = 0;
-  LoadedLibraries loaded_of_state_;
-#else
-  void Resolve(uintptr_t, std::vector<Frame>*, std::string*) {}
-#endif
 
   static std::string DynamicSymbol(uintptr_t address) {
     Dl_info info;
@@ -316,6 +231,7 @@ class Symbolizer {
     return Demangle(info.dli_sname);
   }
 
+  DebugInfo debug_info_;
   std::mutex mutex_;
   LoadedLibraries loaded_;
   std::unordered_map<uintptr_t, std::shared_ptr<const Place>> places_;
@@ -369,7 +285,8 @@ class StackWriter {
     caller_ = 0;
     try {
       // A return address belongs to the instruction after the call.
-      return Add(*Symbolizer::Global()->Find(before_instruction ? ip : ip - 1, loaded_));
+      const uintptr_t address = before_instruction ? ip : ip - 1;
+      return Add(*Symbolizer::Global()->Find(address, loaded_, crosses_));
     } catch (const std::exception&) {
       is_out_of_memory_ = true;
       return false;

@@ -4,8 +4,6 @@
 // Shared state: release_gil_default: set when the extension is loaded, constant afterwards.
 #include "python/call/function.h"
 
-#include <tvm/ffi/function.h>
-
 #include <cstdlib>
 #include <vector>
 
@@ -323,12 +321,6 @@ PyObject* VectorcallNamed(PyObject* self, PyObject* const* args, size_t nargsf, 
 }
 
 }  // namespace
-
-int RaiseEscaped() {
-  TVM_FFI_SAFE_CALL_BEGIN();
-  throw;
-  TVM_FFI_SAFE_CALL_END();
-}
 
 PyObject* RaiseNoFunction(PyObject* wrapper) {
   return PyErr_Format(PyExc_TypeError, "%s object does not hold an ffi.Function",

@@ -4,6 +4,7 @@
 #define TETHER_PYTHON_CALL_FUNCTION_H_
 
 #include <cxxabi.h>
+#include <tvm/ffi/function.h>
 
 #include "python/wrap/arguments.h"
 
@@ -16,8 +17,6 @@ void SetReleaseGil(FunctionWrapper* w, bool value);
 // Gives a function names and defaults for its parameters, unless it has them (metadata.h). Takes
 // over the reference.
 void SetParameters(FunctionWrapper* w, PyObject* parameters);
-// In a handler: what a C function has thrown becomes its raised error. Returns -1.
-int RaiseEscaped();
 // TVMFFIFunctionCall without the call into the library. No exception leaves it: functions compiled
 // with the headers of older releases let out what is not a std::exception, and the thread may have
 // let go of the GIL.
@@ -30,7 +29,7 @@ inline int CallDirectly(TVMFFIObject* func, const TVMFFIAny* args, int32_t size,
     throw;
 #endif
   } catch (...) {
-    return RaiseEscaped();
+    return ffi::tether::RaiseCaught();
   }
 }
 inline int CallDirectly(TVMFFIObject* func, Arguments* args, TVMFFIAny* result) {

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// libbacktrace reads the debug information of all libraries of the process at once; that of an
+// interpreter alone takes 40 MB and 0.1 s. It has a state for which it asks the loader what is
+// mapped. In libtvm_ffi.so the linker gives it the function below instead (--wrap in
+// CMakeLists.txt), which names one file, at address 0: so a state is for one file, wherever and
+// however often that is mapped. In a program with the static library it is the loader that answers,
+// and a state knows all.
+#include "debug_info.h"
+
+#include <link.h>
+
+#include <utility>
+
+#if TVM_FFI_USE_LIBBACKTRACE
+#include <backtrace.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#endif
+
+namespace tvm {
+namespace ffi {
+namespace tether {
+
+LoadedLibraries LoadedLibraries::Now() {
+  LoadedLibraries now;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        *static_cast<LoadedLibraries*>(data) = {info->dlpi_adds, info->dlpi_subs};
+        return 1;
+      },
+      &now);
+  return now;
+}
+
+LoadedFile LoadedFile::Of(uintptr_t address) {
+  std::pair<uintptr_t, LoadedFile> search(address, LoadedFile());
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto& [wanted, found] = *static_cast<std::pair<uintptr_t, LoadedFile>*>(data);
+        uintptr_t start = UINTPTR_MAX;
+        bool contains = false;
+        for (size_t i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& part = info->dlpi_phdr[i];
+          if (part.p_type != PT_LOAD) continue;
+          const uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+          if (begin < start) start = begin;
+          contains = contains || wanted - begin < part.p_memsz;
+        }
+        if (!contains) return 0;
+        found.start = start;
+        found.base = info->dlpi_addr;
+        if (info->dlpi_name != nullptr) found.name = info->dlpi_name;
+        found.loaded = {info->dlpi_adds, info->dlpi_subs};
+        return 1;
+      },
+      &search);
+  return search.second;
+}
+
+#if TVM_FFI_USE_LIBBACKTRACE
+namespace {
+
+// The thread whose libbacktrace is to see one file, and whether it has looked.
+std::atomic<std::thread::id> reader{std::thread::id()};
+bool has_looked;
+
+// The file that the loader mapped, open. Not always that of the name: it may have been deleted or
+// replaced since, and a relative name is that of another working directory.
+class MappedFile {
+ public:
+  explicit MappedFile(const LoadedFile& file) {
+    if (!FindMapping(file.start)) return;
+    const char* name = *file.name != '\0' ? file.name : "/proc/self/exe";
+    if (!Open(path_.c_str())) Open(name);
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() { Close(); }
+
+  bool IsOpen() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+  const struct stat& status() const { return status_; }
+
+ private:
+  // The kernel's list has lines such as
+  //   7f0c1a000000-7f0c1a021000 r--p 00000000 fe:01 1835        /usr/lib/libm.so.6
+  // without a path where no file is mapped, and with " (deleted)" after that of a file that is
+  // gone.
+  bool FindMapping(uintptr_t address) {
+    std::FILE* list = std::fopen("/proc/self/maps", "re");
+    if (list == nullptr) return false;
+    char* line = nullptr;
+    size_t size = 0;
+    bool found = false;
+    while (!found && getline(&line, &size, list) > 0) found = Parse(line, address);
+    std::free(line);
+    std::fclose(list);
+    return found && !path_.empty();
+  }
+
+  bool Parse(char* line, uintptr_t address) {
+    char* at = line;
+    const uintptr_t begin = std::strtoull(at, &at, 16);
+    const uintptr_t end = std::strtoull(at + 1, &at, 16);
+    if (address < begin || end <= address) return false;
+    for (int field = 0; field < 2; ++field) {
+      at += std::strspn(at, " ");
+      at += std::strcspn(at, " ");
+    }
+    const auto major_device = static_cast<unsigned>(std::strtoul(at, &at, 16));
+    const auto minor_device = static_cast<unsigned>(std::strtoul(at + 1, &at, 16));
+    device_ = makedev(major_device, minor_device);
+    inode_ = std::strtoull(at, &at, 10);
+    at += std::strspn(at, " ");
+    path_.assign(at, std::strcspn(at, "\n"));
+    return true;
+  }
+
+  bool Open(const char* path) {
+    fd_ = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd_ >= 0 && fstat(fd_, &status_) == 0 && S_ISREG(status_.st_mode) && IsMapped(path)) {
+      return true;
+    }
+    Close();
+    return false;
+  }
+  // Layered file systems have one number in the list and another here.
+  bool IsMapped(const char* path) const {
+    return (status_.st_dev == device_ && status_.st_ino == inode_) || path_ == path;
+  }
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  std::string path_;
+  int fd_ = -1;
+  struct stat status_ {};
+};
+
+void Ask(backtrace_state* state, uintptr_t address, std::vector<DebugInfo::Frame>* frames,
+         std::string* symbol) {
+  auto ignore_error = [](void*, const char*, int) {};
+  backtrace_pcinfo(
+      state, address,
+      [](void* data, uintptr_t, const char* file, int line, const char* function) {
+        if (file == nullptr && function == nullptr) return 0;
+        static_cast<std::vector<DebugInfo::Frame>*>(data)->push_back(
+            {file != nullptr ? file : "", line, function != nullptr ? function : ""});
+        return 0;
+      },
+      ignore_error, frames);
+  backtrace_syminfo(
+      state, address,
+      [](void* data, uintptr_t, const char* name, uintptr_t, uintptr_t) {
+        if (name != nullptr) *static_cast<std::string*>(data) = name;
+      },
+      ignore_error, symbol);
+}
+
+}  // namespace
+}  // namespace tether
+}  // namespace ffi
+}  // namespace tvm
+
+extern "C" {
+
+// The names are the linker's: references to X go to __wrap_X, those to __real_X go to X. Weak: null
+// where it was not told to.
+// NOLINTBEGIN(bugprone-reserved-identifier)
+__attribute__((weak)) int __real_dl_iterate_phdr(int (*visit)(dl_phdr_info*, size_t, void*),
+                                                 void* data);
+
+__attribute__((visibility("hidden"))) int __wrap_dl_iterate_phdr(int (*visit)(dl_phdr_info*, size_t,
+                                                                              void*),
+                                                                 void* data) {
+  using namespace tvm::ffi::tether;
+  if (reader.load(std::memory_order_relaxed) != std::this_thread::get_id()) {
+    return __real_dl_iterate_phdr(visit, data);
+  }
+  has_looked = true;
+  dl_phdr_info only{};
+  only.dlpi_name = "";  // what the state was made for
+  return visit(&only, sizeof(only), data);
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+}  // extern "C"
+
+namespace tvm {
+namespace ffi {
+namespace tether {
+
+void DebugInfo::Find(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
+                     std::string* symbol) {
+  if (file.start == 0) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  reads_all_ = reads_all_ || __real_dl_iterate_phdr == nullptr;
+  backtrace_state* state = reads_all_ ? nullptr : StateOf(file);
+  if (reads_all_) {
+    FindInAll(address, file, frames, symbol);
+  } else if (state != nullptr) {
+    Ask(state, address - file.base, frames, symbol);
+  }
+}
+
+backtrace_state* DebugInfo::StateOf(const LoadedFile& file) {
+  // Where a library was that is unmapped there may be another. A thread whose count is older than
+  // that of another has its library from before and until now: what it adds is right.
+  if (file.loaded.subs > loaded_of_mapped_.subs) {
+    loaded_of_mapped_ = file.loaded;
+    mapped_.clear();
+  }
+  auto it = mapped_.find(file.start);
+  if (it == mapped_.end()) it = mapped_.emplace(file.start, StateOfFile(file)).first;
+  return it->second;
+}
+
+backtrace_state* DebugInfo::StateOfFile(const LoadedFile& file) {
+  MappedFile mapped(file);
+  if (!mapped.IsOpen()) return nullptr;
+  const struct stat& status = mapped.status();
+  const FileKey key(status.st_dev, status.st_ino, status.st_size, status.st_ctim.tv_sec,
+                    status.st_ctim.tv_nsec);
+  auto it = states_.find(key);
+  if (it != states_.end()) return it->second;
+  if (states_.size() >= kMaxFiles) return nullptr;
+
+  // Opened when the first question is asked, here; and libbacktrace keeps the text.
+  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory)
+  const auto* path = new std::string("/proc/self/fd/" + std::to_string(mapped.fd()));
+  bool has_failed = false;
+  auto fail = [](void* data, const char*, int) { *static_cast<bool*>(data) = true; };
+  backtrace_state* state = backtrace_create_state(path->c_str(), /*threaded=*/1, fail, &has_failed);
+  if (state != nullptr) {
+    has_looked = false;
+    reader.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    backtrace_syminfo(
+        state, 0, [](void*, uintptr_t, const char*, uintptr_t, uintptr_t) {}, fail, &has_failed);
+    reader.store(std::thread::id(), std::memory_order_relaxed);
+    // A libbacktrace that is a shared library asks the loader.
+    reads_all_ = !has_looked && !has_failed;
+    if (!has_looked) state = nullptr;
+  }
+  states_.emplace(key, state);
+  return state;
+}
+
+void DebugInfo::FindInAll(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
+                          std::string* symbol) {
+  // Where a library was that is unloaded there may be another.
+  if (file.loaded.subs > loaded_of_all_.subs) state_of_all_ = nullptr;
+  do {
+    if (state_of_all_ != nullptr) Ask(state_of_all_, address, frames, symbol);
+  } while (frames->empty() && symbol->empty() && RenewStateOfAll(file.loaded));
+}
+
+// A state knows the libraries that were there when it was first used. So it is renewed where it
+// does not know an address, and a bounded number of times. False if there is no newer one.
+bool DebugInfo::RenewStateOfAll(const LoadedLibraries& loaded) {
+  constexpr int kMaxStates = 32;
+  const bool is_new = state_of_all_ != nullptr && !loaded.IsAfter(loaded_of_all_);
+  if (is_new || num_states_of_all_ >= kMaxStates) return false;
+  auto ignore_error = [](void*, const char*, int) {};
+  auto* state = backtrace_create_state(nullptr, /*threaded=*/1, ignore_error, nullptr);
+  if (state == nullptr) return false;
+  state_of_all_ = state;
+  loaded_of_all_ = loaded;
+  ++num_states_of_all_;
+  return true;
+}
+
+#else
+
+void DebugInfo::Find(uintptr_t, const LoadedFile&, std::vector<Frame>*, std::string*) {}
+
+#endif
+
+}  // namespace tether
+}  // namespace ffi
+}  // namespace tvm

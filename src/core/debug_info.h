@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// File, line and symbol of an address, from the debug information of the library that it is in.
+#ifndef TETHER_CORE_DEBUG_INFO_H_
+#define TETHER_CORE_DEBUG_INFO_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+struct backtrace_state;
+
+namespace tvm {
+namespace ffi {
+namespace tether {
+
+// How many libraries the loader has mapped and unmapped; equal counts mean the same libraries.
+struct LoadedLibraries {
+  unsigned long long adds = 0;
+  unsigned long long subs = 0;
+
+  static LoadedLibraries Now();
+  bool IsAfter(const LoadedLibraries& other) const {
+    return adds > other.adds || subs > other.subs;
+  }
+};
+
+// The program or library that an address is in, as the loader lists it. dladdr would wait for the
+// lock of the loader, which a thread may hold that waits for one of ours.
+struct LoadedFile {
+  uintptr_t start = 0;    // of what is mapped; 0 if the address is in no file
+  uintptr_t base = 0;     // the difference between an address and what the file says
+  const char* name = "";  // lives as long as the file is mapped; empty for the program
+  LoadedLibraries loaded;
+
+  static LoadedFile Of(uintptr_t address);
+};
+
+// Reads the debug information of a file when an address in it is first asked for, and keeps it.
+class DebugInfo {
+ public:
+  struct Frame {
+    std::string file;
+    int line = 0;
+    std::string symbol;  // not demangled
+  };
+
+  // Frames from the inside out, several where calls were inlined, and the symbol. Either may be
+  // left empty. The file stays mapped meanwhile.
+  void Find(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
+            std::string* symbol);
+
+ private:
+  // What is read cannot be freed. So it is kept for the next time that the file is mapped, and read
+  // of no more files than this; later ones show symbols without lines.
+  static constexpr size_t kMaxFiles = 256;
+  // Device, inode, size and time of the last change.
+  using FileKey = std::tuple<uint64_t, uint64_t, int64_t, int64_t, int64_t>;
+
+  backtrace_state* StateOf(const LoadedFile& file);
+  backtrace_state* StateOfFile(const LoadedFile& file);
+  void FindInAll(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
+                 std::string* symbol);
+  bool RenewStateOfAll(const LoadedLibraries& loaded);
+
+  // Nothing is done under this lock that waits for a thread in the initialiser of a library: that
+  // may throw, and wait for this lock.
+  std::mutex mutex_;
+  std::map<FileKey, backtrace_state*> states_;
+  // By where it starts, until anything is unmapped.
+  std::unordered_map<uintptr_t, backtrace_state*> mapped_;
+  LoadedLibraries loaded_of_mapped_;
+
+  // Where files cannot be read one by one.
+  bool reads_all_ = false;
+  backtrace_state* state_of_all_ = nullptr;
+  LoadedLibraries loaded_of_all_;
+  int num_states_of_all_ = 0;
+};
+
+}  // namespace tether
+}  // namespace ffi
+}  // namespace tvm
+#endif  // TETHER_CORE_DEBUG_INFO_H_
