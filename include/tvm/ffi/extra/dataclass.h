@@ -62,7 +62,7 @@ inline std::ostream& PrintRepr(std::ostream& os, const Any& value) {
     return os << ReprPrint(value);
   } catch (const std::exception& error) {
     // The key without a copy, for which there may be no memory.
-    return os << '<' << ToView(TVMFFIGetTypeInfo(value.type_index())->type_key)
+    return os << '<' << ToStringView(TVMFFIGetTypeInfo(value.type_index())->type_key)
               << ", no text: " << error.what() << '>';
   }
 }
