@@ -268,6 +268,35 @@ TEST(RecursiveCompare, TensorsAreEqualByTypeShapeAndElements) {
   static_cast<int8_t*>(other.data_ptr())[2] = 2;
   EXPECT_FALSE(RecursiveEq(first, other));
   EXPECT_TRUE(Contains(LtError(first, other), "TypeError: Cannot order values of type ffi.Tensor"));
+  // Three elements of four bits: what stands in the last half byte belongs to none of them.
+  const DLDataType int4{kDLInt, 4, 1};
+  const Tensor halves = make({3}, int4), others = make({3}, int4);
+  static_cast<uint8_t*>(others.data_ptr())[1] = 0xf1;
+  ExpectEqual(halves, others);
+  static_cast<uint8_t*>(others.data_ptr())[1] = 0xf2;
+  EXPECT_FALSE(RecursiveEq(halves, others));
+}
+
+// Nobody looks at a tensor that a client makes before it is compared.
+TEST(RecursiveCompare, WrongTensorsAreEqualToThemselvesOnly) {
+  struct Lender {
+    void AllocData(DLTensor* tensor) { tensor->data = this; }
+    void FreeData(DLTensor*) {}
+  };
+  auto make = [](int32_t ndim, bool has_shape) {
+    Tensor made = Tensor::FromNDAlloc(Lender(), {0, 2}, DLDataType{kDLInt, 8, 1}, {kDLCPU, 0});
+    auto* tensor = static_cast<TensorObj*>(const_cast<Object*>(made.operator->()));
+    tensor->ndim = ndim;
+    if (!has_shape) tensor->shape = nullptr;
+    return made;
+  };
+  for (int32_t ndim : {2, -1, 1 << 30}) {
+    const Tensor wrong = make(ndim, false);
+    EXPECT_TRUE(RecursiveEq(wrong, wrong));
+    EXPECT_FALSE(RecursiveEq(wrong, make(ndim, false)));
+    EXPECT_FALSE(RecursiveEq(wrong, make(2, true)));
+  }
+  ExpectEqual(make(2, true), make(2, true));
 }
 
 TEST(RecursiveCompare, SameObjectIsEqualWhateverIsInIt) {

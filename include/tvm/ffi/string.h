@@ -211,6 +211,18 @@ class BytesCell {
   TVMFFIAny cell_;
 };
 
+// -1, 0 or 1: lexicographic by unsigned bytes, the shorter is less. For UTF-8 that is the order of
+// code points. Builds of other headers compare signed bytes in Bytes::memncmp, and the linker may
+// give us theirs.
+inline int CompareBytes(const char* lhs, const char* rhs, size_t lhs_count, size_t rhs_count) {
+  if (lhs == rhs && lhs_count == rhs_count) return 0;
+  for (size_t i = 0, n = std::min(lhs_count, rhs_count); i < n; ++i) {
+    const auto l = static_cast<unsigned char>(lhs[i]), r = static_cast<unsigned char>(rhs[i]);
+    if (l != r) return l < r ? -1 : 1;
+  }
+  return lhs_count == rhs_count ? 0 : (lhs_count < rhs_count ? -1 : 1);
+}
+
 }  // namespace tether
 
 class Bytes {
@@ -235,15 +247,9 @@ class Bytes {
   const char* data() const noexcept { return cell_.data(); }
   operator std::string() const { return std::string(data(), size()); }  // NOLINT(*)
 
-  // -1, 0 or 1: lexicographic by unsigned bytes, the shorter is less. For UTF-8 that is the order
-  // of code points.
+  // -1, 0 or 1: see tether::CompareBytes.
   static int memncmp(const char* lhs, const char* rhs, size_t lhs_count, size_t rhs_count) {
-    if (lhs == rhs && lhs_count == rhs_count) return 0;
-    for (size_t i = 0, n = std::min(lhs_count, rhs_count); i < n; ++i) {
-      const auto l = static_cast<unsigned char>(lhs[i]), r = static_cast<unsigned char>(rhs[i]);
-      if (l != r) return l < r ? -1 : 1;
-    }
-    return lhs_count == rhs_count ? 0 : (lhs_count < rhs_count ? -1 : 1);
+    return tether::CompareBytes(lhs, rhs, lhs_count, rhs_count);
   }
   static bool memequal(const void* lhs, const void* rhs, size_t lhs_count, size_t rhs_count) {
     return lhs_count == rhs_count &&
@@ -301,16 +307,16 @@ class String {
 
   // -1, 0 or 1.
   int compare(const String& other) const {
-    return Bytes::memncmp(data(), other.data(), size(), other.size());
+    return tether::CompareBytes(data(), other.data(), size(), other.size());
   }
   int compare(const std::string& other) const {
-    return Bytes::memncmp(data(), other.data(), size(), other.size());
+    return tether::CompareBytes(data(), other.data(), size(), other.size());
   }
   int compare(const char* other) const {
-    return Bytes::memncmp(data(), other, size(), std::strlen(other));
+    return tether::CompareBytes(data(), other, size(), std::strlen(other));
   }
   int compare(const TVMFFIByteArray& other) const {
-    return Bytes::memncmp(data(), other.data, size(), other.size);
+    return tether::CompareBytes(data(), other.data, size(), other.size);
   }
 
   size_t find(const String& str, size_t pos = 0) const { return View().find(str.View(), pos); }
