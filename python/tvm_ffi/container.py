@@ -127,6 +127,8 @@ class _SequenceMethods:
 
     def index(self: Any, value: Any, start: int = 0, stop: int | None = None) -> int:
         """Return the first position of a value."""
+        start = operator.index(start)
+        stop = None if stop is None else operator.index(stop)
         try:
             return Sequence.index(self, value, start, stop)  # type: ignore[arg-type]
         except ValueError as error:
@@ -318,6 +320,9 @@ class ValuesView(_View, collections.abc.ValuesView["V"]):
     __slots__ = ("_functor_getter",)
     _mapping: Any
     _functor_getter: Any
+
+    def __contains__(self, value: object) -> bool:
+        return any(item is value or item == value for item in self)
 
     def __iter__(self) -> Iterator[V]:
         if self._functor_getter is None:

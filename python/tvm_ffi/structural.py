@@ -156,7 +156,10 @@ class VisitInterrupt(core.Object):
 
 @register_object("ffi.StructuralVisitor")
 class StructuralVisitor(core.Object):
-    """The walk that calls a ``__s_visit__`` hook; hooks pass the parts of a value to `visit`."""
+    """The walk that calls a ``__s_visit__`` hook; hooks pass the parts of a value to `visit`.
+
+    It is of use in the thread of the call that made it, until that call returns.
+    """
 
     def visit(self, value: Any) -> VisitInterrupt | None:
         """Walk a part of the value being visited."""

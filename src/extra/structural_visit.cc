@@ -43,11 +43,40 @@ struct WalkFrame {
   TVMFFIDefRegionKind inner_region;  // what its parts inherit
 };
 
-class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitorObj, WalkFrame> {
+// The engine of one call: of use in its thread, until the call returns. Then it lets go of the
+// callbacks, one of which may have kept it.
+class VisitorOfOneCall : public StructuralVisitorObj {
+ protected:
+  using StructuralVisitorObj::StructuralVisitorObj;
+
+  // Why it cannot be used here and now, or null.
+  const char* Misuse() const {
+    if (thread_ != std::this_thread::get_id()) {
+      return "a StructuralVisitor can be used only in the thread of the call that made it";
+    }
+    if (has_ended_) {
+      return "a StructuralVisitor can be used only until the call that made it returns";
+    }
+    return nullptr;
+  }
+
+  template <typename Callbacks>
+  Optional<VisitInterrupt> Ended(VisitResult result, Callbacks* callbacks) {
+    has_ended_ = true;
+    const Callbacks dropped = std::exchange(*callbacks, Callbacks());
+    return std::move(result).value();
+  }
+
+ private:
+  const std::thread::id thread_ = std::this_thread::get_id();
+  bool has_ended_ = false;
+};
+
+class WalkVisitorObj : public VisitorOfOneCall, public GraphWalk<WalkVisitorObj, WalkFrame> {
  public:
   WalkVisitorObj(const CallbackList& callbacks, const CallbackList& callbacks_with_kind,
                  bool post_order)
-      : StructuralVisitorObj(&kVTable), post_order_(post_order) {
+      : VisitorOfOneCall(&kVTable), post_order_(post_order) {
     for (const auto& entry : callbacks) {
       callbacks_.push_back({entry.get<0>(), entry.get<1>(), false});
     }
@@ -57,6 +86,11 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
   }
 
   // Walks a value in the current region. Called by the user's hooks, too, for the parts of a value.
+  Optional<VisitInterrupt> Run(const Any& root) {
+    VisitResult result = Walk(root);
+    return Ended(std::move(result), &callbacks_);
+  }
+
   VisitResult Walk(AnyView root) noexcept {
     size_t floor = frames_.size();
     size_t num_children = children_.size();
@@ -86,10 +120,9 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
   // What hooks ask for. The frames belong to one thread.
   static TVMFFIAny VisitImpl(StructuralVisitorObj* visitor, AnyView value) noexcept {
     auto* self = static_cast<WalkVisitorObj*>(visitor);
-    if (TVM_FFI_PREDICT_FALSE(self->thread_ != std::this_thread::get_id())) {
-      return details::ExpectedUnsafe::MoveToTVMFFIAny(VisitResult(
-          NewError("RuntimeError",
-                   "a StructuralVisitor can be used only in the thread of the call that made it")));
+    if (const char* misuse = self->Misuse(); TVM_FFI_PREDICT_FALSE(misuse != nullptr)) {
+      return details::ExpectedUnsafe::MoveToTVMFFIAny(
+          VisitResult(NewError("RuntimeError", misuse)));
     }
     return details::ExpectedUnsafe::MoveToTVMFFIAny(self->Walk(value));
   }
@@ -184,23 +217,29 @@ class WalkVisitorObj : public StructuralVisitorObj, public GraphWalk<WalkVisitor
   }
 
   std::vector<Callback> callbacks_;
-  const std::thread::id thread_ = std::this_thread::get_id();
   bool post_order_;
   CircleWatch circle_watch_;
 };
 
 // The engine behind ffi.StructuralVisit: the first callback for the type of a value owns the
 // descent. None is not shown to callbacks.
-class VisitCallbacksObj : public StructuralVisitorObj {
+class VisitCallbacksObj : public VisitorOfOneCall {
  public:
   explicit VisitCallbacksObj(CallbackList callbacks)
-      : StructuralVisitorObj(&kVTable), callbacks_(std::move(callbacks)) {}
+      : VisitorOfOneCall(&kVTable), callbacks_(std::move(callbacks)) {}
+
+  Optional<VisitInterrupt> Run(const Any& root) {
+    VisitResult result = VisitExpected(root);
+    return Ended(std::move(result), &callbacks_);
+  }
 
  private:
   static TVMFFIAny VisitImpl(StructuralVisitorObj* visitor, AnyView value) noexcept {
     auto* self = static_cast<VisitCallbacksObj*>(visitor);
-    VisitResult result = IsStackLow() ? VisitResult(NewError("ValueError", kHooksUsedUpStack))
-                                      : self->Dispatch(value);
+    const char* misuse = self->Misuse();
+    VisitResult result = misuse != nullptr ? VisitResult(NewError("RuntimeError", misuse))
+                         : IsStackLow()    ? VisitResult(NewError("ValueError", kHooksUsedUpStack))
+                                           : self->Dispatch(value);
     AddErrorContext(result, value);
     return details::ExpectedUnsafe::MoveToTVMFFIAny(std::move(result));
   }
@@ -226,7 +265,7 @@ Optional<VisitInterrupt> StructuralWalkWithCallbacks(const Any& root, const Call
                                                      int32_t order) {
   ObjectPtr<WalkVisitorObj> walk = make_object<WalkVisitorObj>(
       callbacks, callbacks_with_kind, order != static_cast<int32_t>(WalkOrder::kPreOrder));
-  return walk->Walk(root).value();
+  return walk->Run(root);
 }
 
 template <typename ContainerObj>
@@ -268,7 +307,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("ffi.StructuralVisit",
            [](const Any& root, tether::CallbackList callbacks) {
              auto visit = make_object<tether::VisitCallbacksObj>(std::move(callbacks));
-             return visit->Visit(root);
+             return visit->Run(root);
            })
       .def("ffi.StructuralWalk", tether::StructuralWalkWithCallbacks);
 }

@@ -7,6 +7,7 @@
 #include "python/base/threads.h"
 #include "python/call/callback.h"
 #include "python/call/constructor.h"
+#include "python/call/from_symbol.h"
 #include "python/call/function.h"
 #include "python/call/function_class.h"
 #include "python/call/global_functions.h"
@@ -68,6 +69,7 @@ constexpr UpperLayers MakeUpperLayers() {
     DropSpareTensors();
   };
   layers.callable_of = CallableOf;
+  layers.kept_by = KeptBy;
   // kinds/
   layers.find_setter = FindSetter;
   return layers;

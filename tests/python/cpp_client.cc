@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A C++ library that does what it should not; test_cpp_client.py loads it and copies of it.
 #include <tvm/ffi/extra/dataclass.h>
+#include <tvm/ffi/extra/stl.h>
 #include <tvm/ffi/tvm_ffi.h>
 
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -29,6 +35,21 @@ class ThingObj : public ffi::Object {
     if (value < 0) throw 42;
   }
   TVM_FFI_DECLARE_OBJECT_INFO_FINAL("cpp_client.Thing", ThingObj, ffi::Object);
+};
+
+// Fields whose old values may run Python code when they die.
+class FieldsObj : public ffi::Object {
+ public:
+  using Map = std::map<std::string, ffi::Any>;
+  Map map;
+  std::unordered_map<std::string, ffi::Any> hashed;
+  std::optional<Map> maybe;
+  std::pair<int64_t, Map> pair;
+  std::vector<Map> maps;
+  std::vector<ffi::Any> vector;
+  std::function<ffi::Any(ffi::Any)> function;
+  static constexpr bool _type_mutable = true;
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("cpp_client.Fields", FieldsObj, ffi::Object);
 };
 
 }  // namespace
@@ -119,6 +140,15 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("cpp_client.say_dtype",
            [](DLTensor* tensor) { TVM_FFI_THROW(ValueError) << "no " << tensor->dtype; })
       .def("cpp_client.say", [](const ffi::Any& value) { TVM_FFI_THROW(ValueError) << value; });
+  refl::ObjectDef<FieldsObj>()
+      .def(refl::init<>())
+      .def_rw("map", &FieldsObj::map)
+      .def_rw("hashed", &FieldsObj::hashed)
+      .def_rw("maybe", &FieldsObj::maybe)
+      .def_rw("pair", &FieldsObj::pair)
+      .def_rw("maps", &FieldsObj::maps)
+      .def_rw("vector", &FieldsObj::vector)
+      .def_rw("function", &FieldsObj::function);
   refl::ObjectDef<ThingObj>()
       .def(refl::init<int64_t>())
       .def_ro("x", &ThingObj::x)

@@ -569,3 +569,29 @@ def test_the_functor_iteration_survives_changes() -> None:
         while functor(2) and len(seen) < 1000:
             seen.append(functor(0))
         assert len(seen) < 1000
+
+
+def test_a_view_of_values_is_searched_as_it_was() -> None:
+    made = tvm_ffi.Dict({1: "a", 2: "b", 3: "c"})
+
+    class Clears:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __eq__(self, other: object) -> bool:
+            made.clear()
+            return False
+
+    assert "b" in made.values() and "d" not in made.values()
+    assert Clears() not in made.values()
+    assert not made
+
+
+def test_positions_are_anything_with_an_index() -> None:
+    class Two:
+        def __index__(self) -> int:
+            return 2
+
+    made = tvm_ffi.List([1, 2, 1, 2, 1])
+    assert made.index(1, Two()) == 2 and made.index(1, 0, Two()) == 0
+    with pytest.raises(ValueError, match="9 is not in this List"):
+        made.index(9, Two(), Two())

@@ -44,6 +44,58 @@ def function(name: str) -> Any:
     return tvm_ffi.get_global_func(f"cpp_client.{name}")
 
 
+# ---- what dies with the old value of a field ---------------------------------------------------
+
+
+def in_map(value: Any) -> Any:
+    return {"a": value, "b": value, "c": 1}
+
+
+FIELDS: dict[str, Any] = {
+    "map": in_map,
+    "hashed": in_map,
+    "maybe": in_map,
+    "pair": lambda value: (1, in_map(value)),
+    "maps": lambda value: [in_map(value), in_map(1)],
+    "vector": lambda value: [value, value],
+    "function": lambda value: lambda x: (value, x),
+}
+
+
+@pytest.mark.parametrize("action", ["get", "set", "empty"])
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_finaliser_may_use_the_field_that_is_assigned(
+    library: Any, name: str, action: str
+) -> None:
+    @tvm_ffi.register_object("cpp_client.Fields")
+    class Fields(tvm_ffi.Object):
+        def __init__(self) -> None:
+            self.__ffi_init__()
+
+    made = FIELDS[name]
+    died: list[str] = []
+
+    class Dying:
+        def __del__(self) -> None:
+            died.append(repr(getattr(thing, name)))
+            if action == "set":
+                setattr(thing, name, made(2))
+            elif action == "empty":
+                setattr(thing, name, made([]))
+
+    for _ in range(50):
+        thing = Fields()
+        setattr(thing, name, made(Dying()))
+        setattr(thing, name, made(3))
+        expected = {"get": 3, "set": 2, "empty": []}[action]
+        got = getattr(thing, name)
+        if name == "function":
+            assert got(1)[0] == expected
+        else:
+            assert got == tvm_ffi.convert(made(expected))
+    assert len(died) == 50
+
+
 # ---- what is thrown -----------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import foreign
 import pytest
@@ -202,6 +202,18 @@ def tensor(node: Any) -> None:
     assert isinstance(node.a, tvm_ffi.Tensor)
 
 
+def kept_by_a_function(node: Any) -> None:
+    make = tvm_ffi.Function.__from_extern_c__
+    node.a = make(testing.get_add_one_c_symbol(), keep_alive_object=node)
+    assert node.a(1) == 2
+
+
+def kept_by_a_function_of_mlir(node: Any) -> None:
+    make = tvm_ffi.Function.__from_mlir_packed_safe_call__
+    node.a = make(testing.get_mlir_add_one_c_symbol(), keep_alive_object=node)
+    assert node.a(1) == 2
+
+
 LINKS: list[Callable[[Any], None]] = [
     two_objects,
     itself,
@@ -231,6 +243,8 @@ LINKS: list[Callable[[Any], None]] = [
     opaque_object_read,
     opaque_object_in_a_list,
     tensor,
+    kept_by_a_function,
+    kept_by_a_function_of_mlir,
 ]
 
 
@@ -405,6 +419,36 @@ def bound_of(total: int) -> float:
     if bound > total * 0.9:
         pytest.skip("too many objects in this process to tell")
     return bound
+
+
+@py_class("tests.rings.Keeping")
+class Keeping(tvm_ffi.Object):
+    """Has a hook that keeps its visitor."""
+
+    kept: ClassVar[list[Any]] = []
+
+    @staticmethod
+    def __s_visit__(visitor: Any, value: Any) -> None:
+        Keeping.kept.append(visitor)
+
+
+def test_a_visitor_that_was_kept_has_let_go_of_the_callbacks() -> None:
+    payload = Payload()
+    watcher = weakref.ref(payload)
+
+    def callback(value: Any, visitor: Any, payload: Payload = payload) -> None:
+        Keeping.kept.append(visitor)
+
+    tvm_ffi.structural_visit([1], (tvm_ffi.Array, callback))
+    tvm_ffi.structural_walk([Keeping()], (int, lambda value, payload=payload: None))
+    assert len(Keeping.kept) == 2
+    for visitor in Keeping.kept:
+        with pytest.raises(RuntimeError, match="only until the call that made it returns"):
+            visitor.visit(1)
+    del payload, callback
+    gc.collect()
+    assert watcher() is None
+    Keeping.kept.clear()
 
 
 def test_a_program_that_makes_rings_for_ever_is_bounded(link: Callable[[Any], None]) -> None:

@@ -36,62 +36,79 @@ bool ParseSymbol(PyObject* args, PyObject* kwargs, const char* format, void** sy
   return true;
 }
 
-// A function in the packed convention of MLIR: five pointers to handle, args, count, result, code.
-class MLIRFunction : public ffi::FunctionObj {
+// A function that keeps a Python object, which never changes: the collector may look at it. `entry`
+// makes the call and tells such functions from others.
+class KeepingFunction : public ffi::FunctionObj {
  public:
-  MLIRFunction(void (*symbol)(void**), PyObject* keep_alive)
-      : symbol_(symbol), keep_alive_(Py_XNewRef(keep_alive)) {
-    safe_call = Call;
+  KeepingFunction(TVMFFISafeCallType entry, void* symbol, PyObject* kept)
+      : symbol_(symbol), kept_(Py_XNewRef(kept)) {
+    safe_call = entry;
   }
-  ~MLIRFunction() {
-    if (keep_alive_ != nullptr) ReleaseFromAnyThread(keep_alive_);
+  ~KeepingFunction() {
+    if (kept_ != nullptr) ReleaseFromAnyThread(kept_);
   }
 
- private:
-  static int Call(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
-    auto* self = static_cast<MLIRFunction*>(static_cast<ffi::Object*>(handle));
+  // NULL for a function of another kind.
+  static KeepingFunction* From(TVMFFIObject* h) {
+    TVMFFISafeCallType entry = TVMFFIFunctionGetCellPtr(h)->safe_call;
+    if (entry != CallC && entry != CallMLIR) return nullptr;
+    return ffi::details::ObjectUnsafe::RawObjectPtrFromUnowned<KeepingFunction>(h);
+  }
+  PyObject* kept() const { return kept_; }
+
+  // The symbol has the convention of this interface, and the kept object as its handle.
+  static int CallC(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
+    auto* self = static_cast<KeepingFunction*>(static_cast<ffi::Object*>(handle));
+    return reinterpret_cast<TVMFFISafeCallType>(self->symbol_)(self->kept_, args, num_args, result);
+  }
+  // The packed convention of MLIR: five pointers to handle, args, count, result, code.
+  static int CallMLIR(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
+    auto* self = static_cast<KeepingFunction*>(static_cast<ffi::Object*>(handle));
     void* no_handle = nullptr;
     int ret_code = 0;
     void* packed[] = {&no_handle, &args, &num_args, &result, &ret_code};
-    self->symbol_(packed);
+    reinterpret_cast<void (*)(void**)>(self->symbol_)(packed);
     return ret_code;
   }
 
-  void (*symbol_)(void**);
-  PyObject* keep_alive_;
+ private:
+  void* symbol_;
+  PyObject* kept_;
 };
+
+PyObject* MakeKeeping(TVMFFISafeCallType entry, void* symbol, PyObject* kept) {
+  return Guarded([&] {
+    auto func = ffi::make_object<KeepingFunction>(entry, symbol, kept != Py_None ? kept : nullptr);
+    return FunctionFromHandle(
+        ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(func)));
+  });
+}
 
 }  // namespace
 
+PyObject* KeptBy(TVMFFIObject* function) {
+  KeepingFunction* keeping = KeepingFunction::From(function);
+  return keeping != nullptr ? keeping->kept() : nullptr;
+}
+
 PyObject* FromExternC(PyObject*, PyObject* args, PyObject* kwargs) {
   void* symbol;
-  PyObject* keep_alive;
-  if (!ParseSymbol(args, kwargs, "O|$O:__from_extern_c__", &symbol, &keep_alive)) return nullptr;
-  bool kept = keep_alive != Py_None;
-  if (kept) Py_INCREF(keep_alive);
+  PyObject* kept;
+  if (!ParseSymbol(args, kwargs, "O|$O:__from_extern_c__", &symbol, &kept)) return nullptr;
+  if (kept != Py_None) return MakeKeeping(KeepingFunction::CallC, symbol, kept);
   TVMFFIObjectHandle handle = nullptr;
-  int code = TVMFFIFunctionCreate(kept ? keep_alive : nullptr,
-                                  reinterpret_cast<TVMFFISafeCallType>(symbol),
-                                  kept ? ReleaseFromAnyThread : nullptr, &handle);
-  if (code != 0) {
-    if (kept) Py_DECREF(keep_alive);
-    return RaiseFromCall(code);
-  }
-  return FunctionFromHandle(handle);
+  auto entry = reinterpret_cast<TVMFFISafeCallType>(symbol);
+  int code = TVMFFIFunctionCreate(nullptr, entry, nullptr, &handle);
+  return code == 0 ? FunctionFromHandle(handle) : RaiseFromCall(code);
 }
 
 PyObject* FromMLIR(PyObject*, PyObject* args, PyObject* kwargs) {
   void* symbol;
-  PyObject* keep_alive;
-  if (!ParseSymbol(args, kwargs, "O|$O:__from_mlir_packed_safe_call__", &symbol, &keep_alive)) {
+  PyObject* kept;
+  if (!ParseSymbol(args, kwargs, "O|$O:__from_mlir_packed_safe_call__", &symbol, &kept)) {
     return nullptr;
   }
-  return Guarded([&] {
-    auto func = ffi::make_object<MLIRFunction>(reinterpret_cast<void (*)(void**)>(symbol),
-                                               keep_alive != Py_None ? keep_alive : nullptr);
-    return FunctionFromHandle(
-        ffi::details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(std::move(func)));
-  });
+  return MakeKeeping(KeepingFunction::CallMLIR, symbol, kept);
 }
 
 }  // namespace tether_py

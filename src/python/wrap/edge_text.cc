@@ -56,6 +56,8 @@ std::string TextOf(const EdgePlace& place) {
       return "." + std::string(place.field->name.data, place.field->name.size);
     case EdgePlace::kCallable:
       return "calls";
+    case EdgePlace::kKept:
+      return "keeps";
     case EdgePlace::kModule:
       return "its module";
     case EdgePlace::kMemory:

@@ -91,6 +91,7 @@ struct EdgePlace {
     kValue,         // key
     kField,         // field
     kCallable,      // what a function of this frontend calls
+    kKept,          // the keep_alive_object of a function
     kModule,        // of a library's function
     kMemory,        // the Python object whose memory a tensor shows
     kException,     // that an error carries
@@ -150,6 +151,7 @@ int ForEachEdge(TVMFFIObject* h, F&& f) {
       if (PyObject* callable = upper_layers.callable_of(h)) {
         return TellEdge(f, callable, {EdgePlace::kCallable});
       }
+      if (PyObject* kept = upper_layers.kept_by(h)) return TellEdge(f, kept, {EdgePlace::kKept});
       TVMFFIObject* module = module_of_function(h);
       return module != nullptr ? TellEdge(f, module, {EdgePlace::kModule}) : 0;
     }

@@ -22,6 +22,8 @@ struct UpperLayers {
   void (*drop_spares)();
   // call/: the Python callable inside a function of this frontend, borrowed, or NULL.
   PyObject* (*callable_of)(TVMFFIObject* function);
+  // call/: the Python object that a function made from a symbol keeps, borrowed, or NULL.
+  PyObject* (*kept_by)(TVMFFIObject* function);
   // data/: the Python object whose memory a tensor shows and keeps, borrowed, or NULL.
   PyObject* (*memory_owner_of)(TVMFFIObject* tensor);
   // data/: attributes of a new class of wrappers are looked up among its fields.
@@ -37,8 +39,8 @@ struct UpperLayers {
 
   // A member that is added does not compile until it is checked here too.
   constexpr bool IsComplete() const {
-    auto [a, b, c, d, e, f, g, h, i, j, k, l] = *this;
-    return a && b && c && d && e && f && g && h && i && j && k && l;
+    auto [a, b, c, d, e, f, g, h, i, j, k, l, m] = *this;
+    return a && b && c && d && e && f && g && h && i && j && k && l && m;
   }
 };
 extern const UpperLayers upper_layers;

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace tvm {
 namespace ffi {
@@ -105,8 +106,16 @@ int WriteField(void* field, const TVMFFIAny* value) {
   TVM_FFI_SAFE_CALL_BEGIN();
   if constexpr (std::is_same_v<T, Any>) {
     *static_cast<Any*>(field) = AnyView::CopyFromTVMFFIAny(*value);
-  } else {
+  } else if constexpr (kIsObjectCell<T> || std::is_trivially_copyable_v<T> ||
+                       !std::is_swappable_v<T>) {
     *static_cast<T*>(field) = AnyView::CopyFromTVMFFIAny(*value).template cast<T>();
+  } else {
+    // The old value dies when the field has the new one: what dies with it may run Python code,
+    // which may use the field. A std::map lets go of its old entries first when another is assigned
+    // to it.
+    T assigned = AnyView::CopyFromTVMFFIAny(*value).template cast<T>();
+    using std::swap;
+    swap(*static_cast<T*>(field), assigned);
   }
   TVM_FFI_SAFE_CALL_END();
 }
