@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "debug_info.h"
+#include "locks.h"
 #include "thread_owned.h"
 
 namespace tvm {
@@ -183,7 +184,7 @@ class Symbolizer {
   std::shared_ptr<const Place> Find(uintptr_t address, const LoadedLibraries& loaded,
                                     bool crosses) {
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard<std::mutex> lock(tether::locks.places);
       Renew(loaded);
       auto it = places_.find(address);
       if (it != places_.end() && (it->second->has_lines || !crosses)) return it->second;
@@ -193,7 +194,7 @@ class Symbolizer {
     place->Classify(FileKind::Of(file));
     place->has_lines = crosses || !(place->is_boundary || place->is_frontend);
     if (place->has_lines) Resolve(address, file, place.get());
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.places);
     if (places_.size() >= kMaxPlaces) places_.clear();
     places_.insert_or_assign(address, place);
     return place;
@@ -232,7 +233,7 @@ class Symbolizer {
   }
 
   DebugInfo debug_info_;
-  std::mutex mutex_;
+  // Under locks.places.
   LoadedLibraries loaded_;
   std::unordered_map<uintptr_t, std::shared_ptr<const Place>> places_;
 };

@@ -9,7 +9,11 @@
 
 #include <link.h>
 
+#include <mutex>
+#include <shared_mutex>
 #include <utility>
+
+#include "locks.h"
 
 #if TVM_FFI_USE_LIBBACKTRACE
 #include <backtrace.h>
@@ -31,6 +35,7 @@ namespace tether {
 
 LoadedLibraries LoadedLibraries::Now() {
   LoadedLibraries now;
+  std::shared_lock<ForkGate> lock(locks.loader);
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
         *static_cast<LoadedLibraries*>(data) = {info->dlpi_adds, info->dlpi_subs};
@@ -42,6 +47,7 @@ LoadedLibraries LoadedLibraries::Now() {
 
 LoadedFile LoadedFile::Of(uintptr_t address) {
   std::pair<uintptr_t, LoadedFile> search(address, LoadedFile());
+  std::shared_lock<ForkGate> lock(locks.loader);
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
         auto& [wanted, found] = *static_cast<std::pair<uintptr_t, LoadedFile>*>(data);
@@ -204,7 +210,7 @@ namespace tether {
 void DebugInfo::Find(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
                      std::string* symbol) {
   if (file.start == 0) return;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<std::mutex> lock(locks.debug_info);
   reads_all_ = reads_all_ || __real_dl_iterate_phdr == nullptr;
   backtrace_state* state = reads_all_ ? nullptr : StateOf(file);
   if (reads_all_) {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -67,9 +66,7 @@ class DebugInfo {
                  std::string* symbol);
   bool RenewStateOfAll(const LoadedLibraries& loaded);
 
-  // Nothing is done under this lock that waits for a thread in the initialiser of a library: that
-  // may throw, and wait for this lock.
-  std::mutex mutex_;
+  // All under locks.debug_info.
   std::map<FileKey, backtrace_state*> states_;
   // By where it starts, until anything is unmapped.
   std::unordered_map<uintptr_t, backtrace_state*> mapped_;
