@@ -348,11 +348,10 @@ struct TraceText {
   using Type = std::string;
 };
 std::string& TextOfThread() { return tether::ThreadOwned<TraceText>::Get(); }
-// Once, when the library is loaded: to register a destructor for a thread needs memory, and the C
-// library ends the process where there is none. The first error may be that memory has run out.
-[[maybe_unused]] const bool has_text = TextOfThread().empty();
+[[maybe_unused]] const bool has_text = TextOfThread().empty();  // early, for one of the first keys
 
-// For the same reason; and no thread makes it while another asks for it.
+// When the library is loaded: the first error may be that memory has run out. And no thread makes
+// it while another asks for it.
 [[maybe_unused]] const bool has_symbolizer = Symbolizer::Global() != nullptr;
 
 }  // namespace
