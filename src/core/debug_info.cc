@@ -5,6 +5,9 @@
 // CMakeLists.txt), which names one file, at address 0: so a state is for one file, wherever and
 // however often that is mapped. In a program with the static library it is the loader that answers,
 // and a state knows all.
+//
+// The second function that the linker replaces maps part of a file: libbacktrace does not look how
+// long the file is, and the process would end where it is cut off.
 #include "debug_info.h"
 
 #include <link.h>
@@ -23,6 +26,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -198,6 +202,26 @@ __attribute__((visibility("hidden"))) int __wrap_dl_iterate_phdr(int (*visit)(dl
   dl_phdr_info only{};
   only.dlpi_name = "";  // what the state was made for
   return visit(&only, sizeof(only), data);
+}
+
+__attribute__((weak)) int __real_backtrace_get_view(backtrace_state* state, int file, off_t offset,
+                                                    uint64_t size, backtrace_error_callback fail,
+                                                    void* data, struct backtrace_view* view);
+
+__attribute__((visibility("hidden"))) int __wrap_backtrace_get_view(
+    backtrace_state* state, int file, off_t offset, uint64_t size, backtrace_error_callback fail,
+    void* data, struct backtrace_view* view) {
+  struct stat status {};
+  if (fstat(file, &status) != 0) {
+    fail(data, "fstat", errno);
+    return 0;
+  }
+  if (offset < 0 || offset > status.st_size ||
+      size > static_cast<uint64_t>(status.st_size - offset)) {
+    fail(data, "the file is shorter than its headers say", 0);
+    return 0;
+  }
+  return __real_backtrace_get_view(state, file, offset, size, fail, data, view);
 }
 // NOLINTEND(bugprone-reserved-identifier)
 
