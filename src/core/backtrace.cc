@@ -193,7 +193,7 @@ class Symbolizer {
     const LoadedFile file = LoadedFile::Of(address);
     place->Classify(FileKind::Of(file));
     place->has_lines = crosses || !(place->is_boundary || place->is_frontend);
-    if (place->has_lines) Resolve(address, file, place.get());
+    if (place->has_lines && !Resolve(address, file, place.get())) return place;
     std::lock_guard<std::mutex> lock(tether::locks.places);
     if (places_.size() >= kMaxPlaces) places_.clear();
     places_.insert_or_assign(address, place);
@@ -209,10 +209,11 @@ class Symbolizer {
     places_.clear();
   }
 
-  void Resolve(uintptr_t address, const LoadedFile& file, Place* place) {
+  // False if there may be more to say the next time.
+  bool Resolve(uintptr_t address, const LoadedFile& file, Place* place) {
     std::vector<DebugInfo::Frame> frames;
     std::string symbol;
-    debug_info_.Find(address, file, &frames, &symbol);
+    const bool is_complete = debug_info_.Find(address, file, &frames, &symbol);
     // Without a lock of ours: dladdr waits for that of the loader. Another thread may hold it and
     // wait for ours, where an initialiser of the library that it loads throws.
     symbol = symbol.empty() ? DynamicSymbol(address) : Demangle(symbol.c_str());
@@ -223,6 +224,7 @@ class Symbolizer {
     // Line tables name a local function without its namespace; the symbol table does not.
     place->Classify(symbol);
     if (!symbol.empty() && IsExcluded("", symbol)) place->lines.back().text.clear();
+    return is_complete;
   }
 
   static std::string DynamicSymbol(uintptr_t address) {

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -49,8 +51,9 @@ class DebugInfo {
   };
 
   // Frames from the inside out, several where calls were inlined, and the symbol. Either may be
-  // left empty. The file stays mapped meanwhile.
-  void Find(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
+  // left empty. The file stays mapped meanwhile. False if there may be more the next time, because
+  // descriptors or memory have run out.
+  bool Find(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
             std::string* symbol);
 
  private:
@@ -60,13 +63,16 @@ class DebugInfo {
   // Device, inode, size and time of the last change.
   using FileKey = std::tuple<uint64_t, uint64_t, int64_t, int64_t, int64_t>;
 
-  backtrace_state* StateOf(const LoadedFile& file);
-  backtrace_state* StateOfFile(const LoadedFile& file);
-  void FindInAll(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
+  // NULL for a file that is not read; no value if it could not be read for now.
+  using State = std::optional<backtrace_state*>;
+  State StateOf(const LoadedFile& file);
+  State StateOfFile(const LoadedFile& file);
+  bool FindInAll(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
                  std::string* symbol);
-  bool RenewStateOfAll(const LoadedLibraries& loaded);
 
   // All under locks.debug_info.
+  size_t num_states_ = 0;  // that were made, also those that could not read their file
+  std::deque<std::string> paths_;
   std::map<FileKey, backtrace_state*> states_;
   // By where it starts, until anything is unmapped.
   std::unordered_map<uintptr_t, backtrace_state*> mapped_;

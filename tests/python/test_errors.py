@@ -594,6 +594,28 @@ assert "in some_name" in text, text
 """)
 
 
+def test_lines_that_could_not_be_read_are_read_the_next_time(tmp_path: Path) -> None:
+    """First there are no descriptors left, or too few."""
+    run_python(f"""{RAISE_IN_COPIES}
+import os
+import resource
+path = {failing_library(tmp_path, "some_name")!r}
+expected = backtrace(tvm_ffi.load_module(path))
+modules = [tvm_ffi.load_module(copy) for copy in copies(path, 8)]
+_, most = limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+for left, module in enumerate(modules):
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + left, most))
+    for _ in range(300):  # more often than files are read
+        text = backtrace(module)
+    assert "in some_name" in text, text
+    assert left > 0 or "<unknown>" in text
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert backtrace(module) == expected
+""")
+
+
 def test_a_library_is_found_from_another_working_directory(tmp_path: Path) -> None:
     run_python(f"""{RAISE_IN_COPIES}
 import os
