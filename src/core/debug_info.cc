@@ -25,6 +25,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -56,17 +57,18 @@ LoadedFile LoadedFile::Of(uintptr_t address) {
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
         auto& [wanted, found] = *static_cast<std::pair<uintptr_t, LoadedFile>*>(data);
-        uintptr_t start = UINTPTR_MAX;
+        const ElfW(Phdr)* first = nullptr;
         bool contains = false;
         for (size_t i = 0; i < info->dlpi_phnum; ++i) {
           const auto& part = info->dlpi_phdr[i];
           if (part.p_type != PT_LOAD) continue;
-          const uintptr_t begin = info->dlpi_addr + part.p_vaddr;
-          if (begin < start) start = begin;
-          contains = contains || wanted - begin < part.p_memsz;
+          if (first == nullptr || part.p_vaddr < first->p_vaddr) first = &part;
+          contains = contains || wanted - (info->dlpi_addr + part.p_vaddr) < part.p_memsz;
         }
         if (!contains) return 0;
-        found.start = start;
+        found.start = info->dlpi_addr + first->p_vaddr;
+        found.offset = first->p_offset;
+        found.size = (first->p_flags & PF_R) != 0 ? first->p_filesz : 0;
         found.base = info->dlpi_addr;
         if (info->dlpi_name != nullptr) found.name = info->dlpi_name;
         found.loaded = {info->dlpi_adds, info->dlpi_subs};
@@ -104,7 +106,7 @@ class MappedFile {
   explicit MappedFile(const LoadedFile& file) {
     if (!FindMapping(file.start)) return;
     const char* name = *file.name != '\0' ? file.name : "/proc/self/exe";
-    if (!Open(path_.c_str())) Open(name);
+    if (!Open(path_.c_str(), file)) Open(name, file);
   }
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -160,10 +162,11 @@ class MappedFile {
     return true;
   }
 
-  bool Open(const char* path) {
+  bool Open(const char* path, const LoadedFile& file) {
     errno = 0;
     fd_ = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd_ >= 0 && fstat(fd_, &status_) == 0 && S_ISREG(status_.st_mode) && IsMapped(path)) {
+    if (fd_ >= 0 && fstat(fd_, &status_) == 0 && S_ISREG(status_.st_mode) && IsListed(path) &&
+        BeginsLike(file)) {
       return true;
     }
     Fail();
@@ -171,8 +174,17 @@ class MappedFile {
     return false;
   }
   // Layered file systems have one number in the list and another here.
-  bool IsMapped(const char* path) const {
+  bool IsListed(const char* path) const {
     return (status_.st_dev == device_ && status_.st_ino == inode_) || path_ == path;
+  }
+  // The path alone proves nothing: with what the kernel adds to it, it may be that of another file.
+  // The headers and the build ID are at the beginning.
+  bool BeginsLike(const LoadedFile& file) const {
+    char bytes[4096];
+    const size_t size = std::min(file.size, sizeof(bytes));
+    return size > 0 &&
+           pread(fd_, bytes, size, static_cast<off_t>(file.offset)) == static_cast<ssize_t>(size) &&
+           std::memcmp(bytes, reinterpret_cast<const void*>(file.start), size) == 0;
   }
   bool Fail() {
     is_temporary_ = is_temporary_ || tether::IsTemporary(errno);

@@ -34,6 +34,8 @@ struct LoadedLibraries {
 // lock of the loader, which a thread may hold that waits for one of ours.
 struct LoadedFile {
   uintptr_t start = 0;    // of what is mapped; 0 if the address is in no file
+  uint64_t offset = 0;    // in the file, of what is at the start
+  size_t size = 0;        // of what can be read there
   uintptr_t base = 0;     // the difference between an address and what the file says
   const char* name = "";  // lives as long as the file is mapped; empty for the program
   LoadedLibraries loaded;

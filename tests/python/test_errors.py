@@ -574,6 +574,24 @@ assert "in first_name" in text and "other_name" not in text, text
 """)
 
 
+@pytest.mark.parametrize("build_id", ["sha1", "none"])
+def test_a_file_whose_path_the_kernel_lists_is_not_always_the_library(
+    tmp_path: Path, build_id: str
+) -> None:
+    option = f"-Wl,--build-id={build_id}"
+    first, other = (
+        failing_library(tmp_path, name, option) for name in ("first_name", "the_other_name")
+    )
+    run_python(f"""{RAISE_IN_COPIES}
+import os
+module = tvm_ffi.load_module({first!r})
+os.unlink({first!r})
+os.replace({other!r}, {first!r} + " (deleted)")
+text = backtrace(module)
+assert "in first_name" in text and "other_name" not in text, text
+""")
+
+
 @pytest.mark.parametrize("what", ["library", "debug file"])
 def test_a_file_that_is_cut_off_is_not_read(tmp_path: Path, what: str) -> None:
     """It ended the process: its headers name parts that are not there."""
