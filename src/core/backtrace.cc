@@ -157,6 +157,12 @@ struct Place {
     lines.push_back(std::move(shown));
     Classify(symbol);
   }
+  // About: the bytes that it takes.
+  size_t Size() const {
+    size_t size = 4 * sizeof(Place);
+    for (const Line& line : lines) size += sizeof(Line) + line.text.capacity();
+    return size;
+  }
   void Classify(FileKind file) {
     is_boundary = is_boundary || file.is_interpreter;
     is_frontend = is_frontend || file.is_frontend;
@@ -195,18 +201,25 @@ class Symbolizer {
     place->has_lines = crosses || !(place->is_boundary || place->is_frontend);
     if (place->has_lines && !Resolve(address, file, place.get())) return place;
     std::lock_guard<std::mutex> lock(tether::locks.places);
-    if (places_.size() >= kMaxPlaces) places_.clear();
+    size_of_places_ += place->Size();
+    if (size_of_places_ > kMaxSizeOfPlaces) {
+      places_.clear();
+      size_of_places_ = place->Size();
+    }
     places_.insert_or_assign(address, place);
     return place;
   }
 
  private:
-  static constexpr size_t kMaxPlaces = 1 << 14;
+  static constexpr size_t kMaxSizeOfPlaces = 4 << 20;
 
+  // Threads that ask with older counts and with newer ones empty it in turn, until the older walk
+  // ends.
   void Renew(const LoadedLibraries& loaded) {
-    if (!loaded.IsAfter(loaded_)) return;  // another thread may know of a later one
+    if (loaded == loaded_) return;
     loaded_ = loaded;
     places_.clear();
+    size_of_places_ = 0;
   }
 
   // False if there may be more to say the next time.
@@ -238,6 +251,7 @@ class Symbolizer {
   // Under locks.places.
   LoadedLibraries loaded_;
   std::unordered_map<uintptr_t, std::shared_ptr<const Place>> places_;
+  size_t size_of_places_ = 0;
 };
 
 int LineLimit() {

@@ -307,9 +307,9 @@ bool DebugInfo::Find(uintptr_t address, const LoadedFile& file, std::vector<Fram
 }
 
 DebugInfo::State DebugInfo::StateOf(const LoadedFile& file) {
-  // Where a library was that is unmapped there may be another. A thread whose count is older than
-  // that of another has its library from before and until now: what it adds is right.
-  if (file.loaded.subs > loaded_of_mapped_.subs) {
+  // Where a library was that is unmapped there may be another. A thread whose counts are older than
+  // those of another has its library from before and until now: what it adds is right.
+  if (!(file.loaded == loaded_of_mapped_)) {
     loaded_of_mapped_ = file.loaded;
     mapped_.clear();
   }
@@ -358,10 +358,10 @@ bool DebugInfo::FindInAll(uintptr_t address, const LoadedFile& file, std::vector
                           std::string* symbol) {
   constexpr int kMaxStates = 32;
   // Where a library was that is unloaded there may be another.
-  if (file.loaded.subs > loaded_of_all_.subs) state_of_all_ = nullptr;
+  if (file.loaded.subs != loaded_of_all_.subs) state_of_all_ = nullptr;
   if (state_of_all_ != nullptr) {
     if (!Ask(state_of_all_, address, frames, symbol)) return false;
-    const bool is_new = !file.loaded.IsAfter(loaded_of_all_);
+    const bool is_new = file.loaded == loaded_of_all_;
     if (is_new || !frames->empty() || !symbol->empty()) return true;
   }
   if (num_states_of_all_ >= kMaxStates) return true;

@@ -19,14 +19,16 @@ namespace tvm {
 namespace ffi {
 namespace tether {
 
-// How many libraries the loader has mapped and unmapped; equal counts mean the same libraries.
+// How many libraries the loader has mapped and unmapped. Equal counts mean the same libraries;
+// which are the later ones they do not say: of glibc, the second count falls where there are
+// namespaces.
 struct LoadedLibraries {
   unsigned long long adds = 0;
   unsigned long long subs = 0;
 
   static LoadedLibraries Now();
-  bool IsAfter(const LoadedLibraries& other) const {
-    return adds > other.adds || subs > other.subs;
+  bool operator==(const LoadedLibraries& other) const {
+    return adds == other.adds && subs == other.subs;
   }
 };
 
@@ -76,7 +78,7 @@ class DebugInfo {
   size_t num_states_ = 0;  // that were made, also those that could not read their file
   std::deque<std::string> paths_;
   std::map<FileKey, backtrace_state*> states_;
-  // By where it starts, until anything is unmapped.
+  // By where it starts, for one set of libraries.
   std::unordered_map<uintptr_t, backtrace_state*> mapped_;
   LoadedLibraries loaded_of_mapped_;
 
