@@ -195,6 +195,13 @@ class Symbolizer {
       auto it = places_.find(address);
       if (it != places_.end() && (it->second->has_lines || !crosses)) return it->second;
     }
+    return Make(address, crosses);
+  }
+
+ private:
+  static constexpr size_t kMaxSizeOfPlaces = 4 << 20;
+
+  TVM_FFI_NO_INLINE std::shared_ptr<const Place> Make(uintptr_t address, bool crosses) {
     auto place = std::make_shared<Place>();
     const LoadedFile file = LoadedFile::Of(address);
     place->Classify(FileKind::Of(file));
@@ -209,9 +216,6 @@ class Symbolizer {
     places_.insert_or_assign(address, place);
     return place;
   }
-
- private:
-  static constexpr size_t kMaxSizeOfPlaces = 4 << 20;
 
   // Threads that ask with older counts and with newer ones empty it in turn, until the older walk
   // ends.
