@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "debug_info.h"
+#include "locks.h"
 #include "thread_owned.h"
 
 namespace tvm {
@@ -156,6 +157,12 @@ struct Place {
     lines.push_back(std::move(shown));
     Classify(symbol);
   }
+  // About: the bytes that it takes.
+  size_t Size() const {
+    size_t size = 4 * sizeof(Place);
+    for (const Line& line : lines) size += sizeof(Line) + line.text.capacity();
+    return size;
+  }
   void Classify(FileKind file) {
     is_boundary = is_boundary || file.is_interpreter;
     is_frontend = is_frontend || file.is_frontend;
@@ -183,35 +190,47 @@ class Symbolizer {
   std::shared_ptr<const Place> Find(uintptr_t address, const LoadedLibraries& loaded,
                                     bool crosses) {
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard<std::mutex> lock(tether::locks.places);
       Renew(loaded);
       auto it = places_.find(address);
       if (it != places_.end() && (it->second->has_lines || !crosses)) return it->second;
     }
+    return Make(address, crosses);
+  }
+
+ private:
+  static constexpr size_t kMaxSizeOfPlaces = 4 << 20;
+
+  TVM_FFI_NO_INLINE std::shared_ptr<const Place> Make(uintptr_t address, bool crosses) {
     auto place = std::make_shared<Place>();
     const LoadedFile file = LoadedFile::Of(address);
     place->Classify(FileKind::Of(file));
     place->has_lines = crosses || !(place->is_boundary || place->is_frontend);
-    if (place->has_lines) Resolve(address, file, place.get());
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (places_.size() >= kMaxPlaces) places_.clear();
+    if (place->has_lines && !Resolve(address, file, place.get())) return place;
+    std::lock_guard<std::mutex> lock(tether::locks.places);
+    size_of_places_ += place->Size();
+    if (size_of_places_ > kMaxSizeOfPlaces) {
+      places_.clear();
+      size_of_places_ = place->Size();
+    }
     places_.insert_or_assign(address, place);
     return place;
   }
 
- private:
-  static constexpr size_t kMaxPlaces = 1 << 14;
-
+  // Threads that ask with older counts and with newer ones empty it in turn, until the older walk
+  // ends.
   void Renew(const LoadedLibraries& loaded) {
-    if (!loaded.IsAfter(loaded_)) return;  // another thread may know of a later one
+    if (loaded == loaded_) return;
     loaded_ = loaded;
     places_.clear();
+    size_of_places_ = 0;
   }
 
-  void Resolve(uintptr_t address, const LoadedFile& file, Place* place) {
+  // False if there may be more to say the next time.
+  bool Resolve(uintptr_t address, const LoadedFile& file, Place* place) {
     std::vector<DebugInfo::Frame> frames;
     std::string symbol;
-    debug_info_.Find(address, file, &frames, &symbol);
+    const bool is_complete = debug_info_.Find(address, file, &frames, &symbol);
     // Without a lock of ours: dladdr waits for that of the loader. Another thread may hold it and
     // wait for ours, where an initialiser of the library that it loads throws.
     symbol = symbol.empty() ? DynamicSymbol(address) : Demangle(symbol.c_str());
@@ -222,6 +241,7 @@ class Symbolizer {
     // Line tables name a local function without its namespace; the symbol table does not.
     place->Classify(symbol);
     if (!symbol.empty() && IsExcluded("", symbol)) place->lines.back().text.clear();
+    return is_complete;
   }
 
   static std::string DynamicSymbol(uintptr_t address) {
@@ -232,9 +252,10 @@ class Symbolizer {
   }
 
   DebugInfo debug_info_;
-  std::mutex mutex_;
+  // Under locks.places.
   LoadedLibraries loaded_;
   std::unordered_map<uintptr_t, std::shared_ptr<const Place>> places_;
+  size_t size_of_places_ = 0;
 };
 
 int LineLimit() {
@@ -347,11 +368,10 @@ struct TraceText {
   using Type = std::string;
 };
 std::string& TextOfThread() { return tether::ThreadOwned<TraceText>::Get(); }
-// Once, when the library is loaded: to register a destructor for a thread needs memory, and the C
-// library ends the process where there is none. The first error may be that memory has run out.
-[[maybe_unused]] const bool has_text = TextOfThread().empty();
+[[maybe_unused]] const bool has_text = TextOfThread().empty();  // early, for one of the first keys
 
-// For the same reason; and no thread makes it while another asks for it.
+// When the library is loaded: the first error may be that memory has run out. And no thread makes
+// it while another asks for it.
 [[maybe_unused]] const bool has_symbolizer = Symbolizer::Global() != nullptr;
 
 }  // namespace

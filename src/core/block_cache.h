@@ -21,6 +21,7 @@
 #include <new>
 
 #include "core/static_tls.h"
+#include "core/thread_end.h"
 
 #ifdef __APPLE__
 #include <malloc/malloc.h>
@@ -81,21 +82,19 @@ class BlockCache {
     uint32_t released = 0;  // to malloc
   };
   // Gives back what a thread kept when the thread ends.
-  struct Keeper {
-    ~Keeper() {
-      Lists* lists = lists_;
-      lists_ = nullptr;
-      if (lists == nullptr) return;
-      for (Block* block : lists->first) {
-        while (block != nullptr) {
-          Block* next = block->next;
-          std::free(block);
-          block = next;
-        }
+  static void GiveBack() {
+    Lists* lists = lists_;
+    lists_ = nullptr;
+    if (lists == nullptr) return;
+    for (Block* block : lists->first) {
+      while (block != nullptr) {
+        Block* next = block->next;
+        std::free(block);
+        block = next;
       }
-      delete lists;
     }
-  };
+    delete lists;
+  }
 
   static size_t UsableSize(void* ptr) {
 #ifdef __APPLE__
@@ -120,9 +119,8 @@ class BlockCache {
     if (!has_asked_) {
       // Once per thread, and never again after its end: objects may die while the thread ends.
       has_asked_ = true;
-      static thread_local Keeper keeper;
-      (void)keeper;
       lists_ = new (std::nothrow) Lists();
+      ThreadEnd<GiveBack>::Arm();
     }
     std::free(ptr);
 #ifdef __GLIBC__

@@ -5,11 +5,18 @@
 // CMakeLists.txt), which names one file, at address 0: so a state is for one file, wherever and
 // however often that is mapped. In a program with the static library it is the loader that answers,
 // and a state knows all.
+//
+// The second function that the linker replaces maps part of a file: libbacktrace does not look how
+// long the file is, and the process would end where it is cut off.
 #include "debug_info.h"
 
 #include <link.h>
 
+#include <mutex>
+#include <shared_mutex>
 #include <utility>
+
+#include "locks.h"
 
 #if TVM_FFI_USE_LIBBACKTRACE
 #include <backtrace.h>
@@ -18,10 +25,13 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <thread>
 #endif
 
@@ -31,6 +41,7 @@ namespace tether {
 
 LoadedLibraries LoadedLibraries::Now() {
   LoadedLibraries now;
+  std::shared_lock<ForkGate> lock(locks.loader);
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
         *static_cast<LoadedLibraries*>(data) = {info->dlpi_adds, info->dlpi_subs};
@@ -42,20 +53,22 @@ LoadedLibraries LoadedLibraries::Now() {
 
 LoadedFile LoadedFile::Of(uintptr_t address) {
   std::pair<uintptr_t, LoadedFile> search(address, LoadedFile());
+  std::shared_lock<ForkGate> lock(locks.loader);
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
         auto& [wanted, found] = *static_cast<std::pair<uintptr_t, LoadedFile>*>(data);
-        uintptr_t start = UINTPTR_MAX;
+        const ElfW(Phdr)* first = nullptr;
         bool contains = false;
         for (size_t i = 0; i < info->dlpi_phnum; ++i) {
           const auto& part = info->dlpi_phdr[i];
           if (part.p_type != PT_LOAD) continue;
-          const uintptr_t begin = info->dlpi_addr + part.p_vaddr;
-          if (begin < start) start = begin;
-          contains = contains || wanted - begin < part.p_memsz;
+          if (first == nullptr || part.p_vaddr < first->p_vaddr) first = &part;
+          contains = contains || wanted - (info->dlpi_addr + part.p_vaddr) < part.p_memsz;
         }
         if (!contains) return 0;
-        found.start = start;
+        found.start = info->dlpi_addr + first->p_vaddr;
+        found.offset = first->p_offset;
+        found.size = (first->p_flags & PF_R) != 0 ? first->p_filesz : 0;
         found.base = info->dlpi_addr;
         if (info->dlpi_name != nullptr) found.name = info->dlpi_name;
         found.loaded = {info->dlpi_adds, info->dlpi_subs};
@@ -72,6 +85,20 @@ namespace {
 std::atomic<std::thread::id> reader{std::thread::id()};
 bool has_looked;
 
+// Of a call that failed: whether the next one may succeed.
+bool IsTemporary(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
+// Whether there are as many left as libbacktrace has open at a time: a state that could not open a
+// file never does, and cannot be freed.
+bool HasDescriptors() {
+  constexpr int kMany = 4;
+  int opened[kMany];
+  int count = 0;
+  while (count < kMany && (opened[count] = open("/", O_RDONLY | O_CLOEXEC)) >= 0) ++count;
+  for (int i = 0; i < count; ++i) close(opened[i]);
+  return count == kMany;
+}
+
 // The file that the loader mapped, open. Not always that of the name: it may have been deleted or
 // replaced since, and a relative name is that of another working directory.
 class MappedFile {
@@ -79,13 +106,15 @@ class MappedFile {
   explicit MappedFile(const LoadedFile& file) {
     if (!FindMapping(file.start)) return;
     const char* name = *file.name != '\0' ? file.name : "/proc/self/exe";
-    if (!Open(path_.c_str())) Open(name);
+    if (!Open(path_.c_str(), file)) Open(name, file);
   }
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile() { Close(); }
 
   bool IsOpen() const { return fd_ >= 0; }
+  // Where it is not open: whether that may be different the next time.
+  bool IsTemporary() const { return is_temporary_; }
   int fd() const { return fd_; }
   const struct stat& status() const { return status_; }
 
@@ -95,16 +124,25 @@ class MappedFile {
   // without a path where no file is mapped, and with " (deleted)" after that of a file that is
   // gone.
   bool FindMapping(uintptr_t address) {
-    std::FILE* list = std::fopen("/proc/self/maps", "re");
-    if (list == nullptr) return false;
-    char* line = nullptr;
-    size_t size = 0;
-    bool found = false;
-    while (!found && getline(&line, &size, list) > 0) found = Parse(line, address);
-    std::free(line);
-    std::fclose(list);
-    return found && !path_.empty();
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> list(std::fopen("/proc/self/maps", "re"),
+                                                         std::fclose);
+    if (list == nullptr) return Fail();
+    Line line;
+    errno = 0;
+    while (getline(&line.text, &line.size, list.get()) > 0) {
+      if (Parse(line.text, address)) return !path_.empty();
+    }
+    return Fail();
   }
+
+  struct Line {
+    char* text = nullptr;
+    size_t size = 0;
+    Line() = default;
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+    ~Line() { std::free(text); }
+  };
 
   bool Parse(char* line, uintptr_t address) {
     char* at = line;
@@ -124,17 +162,33 @@ class MappedFile {
     return true;
   }
 
-  bool Open(const char* path) {
+  bool Open(const char* path, const LoadedFile& file) {
+    errno = 0;
     fd_ = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd_ >= 0 && fstat(fd_, &status_) == 0 && S_ISREG(status_.st_mode) && IsMapped(path)) {
+    if (fd_ >= 0 && fstat(fd_, &status_) == 0 && S_ISREG(status_.st_mode) && IsListed(path) &&
+        BeginsLike(file)) {
       return true;
     }
+    Fail();
     Close();
     return false;
   }
   // Layered file systems have one number in the list and another here.
-  bool IsMapped(const char* path) const {
+  bool IsListed(const char* path) const {
     return (status_.st_dev == device_ && status_.st_ino == inode_) || path_ == path;
+  }
+  // The path alone proves nothing: with what the kernel adds to it, it may be that of another file.
+  // The headers and the build ID are at the beginning.
+  bool BeginsLike(const LoadedFile& file) const {
+    char bytes[4096];
+    const size_t size = std::min(file.size, sizeof(bytes));
+    return size > 0 &&
+           pread(fd_, bytes, size, static_cast<off_t>(file.offset)) == static_cast<ssize_t>(size) &&
+           std::memcmp(bytes, reinterpret_cast<const void*>(file.start), size) == 0;
+  }
+  bool Fail() {
+    is_temporary_ = is_temporary_ || tether::IsTemporary(errno);
+    return false;
   }
   void Close() {
     if (fd_ >= 0) close(fd_);
@@ -145,27 +199,47 @@ class MappedFile {
   ino_t inode_ = 0;
   std::string path_;
   int fd_ = -1;
+  bool is_temporary_ = false;
   struct stat status_ {};
 };
 
-void Ask(backtrace_state* state, uintptr_t address, std::vector<DebugInfo::Frame>* frames,
+// What libbacktrace says about an address.
+struct Answer {
+  std::vector<DebugInfo::Frame>* frames = nullptr;
+  std::string* symbol = nullptr;
+  bool has_failed = false;
+  bool is_temporary = false;  // so that it may say more the next time
+
+  void AskFrames(backtrace_state* state, uintptr_t address) {
+    auto add = [](void* self, uintptr_t, const char* file, int line, const char* function) {
+      if (file == nullptr && function == nullptr) return 0;
+      static_cast<Answer*>(self)->frames->push_back(
+          {file != nullptr ? file : "", line, function != nullptr ? function : ""});
+      return 0;
+    };
+    backtrace_pcinfo(state, address, add, Fail, this);
+  }
+  void AskSymbol(backtrace_state* state, uintptr_t address) {
+    auto set = [](void* self, uintptr_t, const char* name, uintptr_t, uintptr_t) {
+      auto* answer = static_cast<Answer*>(self);
+      if (name != nullptr && answer->symbol != nullptr) *answer->symbol = name;
+    };
+    backtrace_syminfo(state, address, set, Fail, this);
+  }
+  static void Fail(void* self, const char*, int error) {
+    auto* answer = static_cast<Answer*>(self);
+    answer->has_failed = true;
+    answer->is_temporary = answer->is_temporary || IsTemporary(error);
+  }
+};
+
+// False if there may be more the next time.
+bool Ask(backtrace_state* state, uintptr_t address, std::vector<DebugInfo::Frame>* frames,
          std::string* symbol) {
-  auto ignore_error = [](void*, const char*, int) {};
-  backtrace_pcinfo(
-      state, address,
-      [](void* data, uintptr_t, const char* file, int line, const char* function) {
-        if (file == nullptr && function == nullptr) return 0;
-        static_cast<std::vector<DebugInfo::Frame>*>(data)->push_back(
-            {file != nullptr ? file : "", line, function != nullptr ? function : ""});
-        return 0;
-      },
-      ignore_error, frames);
-  backtrace_syminfo(
-      state, address,
-      [](void* data, uintptr_t, const char* name, uintptr_t, uintptr_t) {
-        if (name != nullptr) *static_cast<std::string*>(data) = name;
-      },
-      ignore_error, symbol);
+  Answer answer{frames, symbol};
+  answer.AskFrames(state, address);
+  answer.AskSymbol(state, address);
+  return !answer.is_temporary;
 }
 
 }  // namespace
@@ -193,6 +267,26 @@ __attribute__((visibility("hidden"))) int __wrap_dl_iterate_phdr(int (*visit)(dl
   only.dlpi_name = "";  // what the state was made for
   return visit(&only, sizeof(only), data);
 }
+
+__attribute__((weak)) int __real_backtrace_get_view(backtrace_state* state, int file, off_t offset,
+                                                    uint64_t size, backtrace_error_callback fail,
+                                                    void* data, struct backtrace_view* view);
+
+__attribute__((visibility("hidden"))) int __wrap_backtrace_get_view(
+    backtrace_state* state, int file, off_t offset, uint64_t size, backtrace_error_callback fail,
+    void* data, struct backtrace_view* view) {
+  struct stat status {};
+  if (fstat(file, &status) != 0) {
+    fail(data, "fstat", errno);
+    return 0;
+  }
+  if (offset < 0 || offset > status.st_size ||
+      size > static_cast<uint64_t>(status.st_size - offset)) {
+    fail(data, "the file is shorter than its headers say", 0);
+    return 0;
+  }
+  return __real_backtrace_get_view(state, file, offset, size, fail, data, view);
+}
 // NOLINTEND(bugprone-reserved-identifier)
 
 }  // extern "C"
@@ -201,88 +295,93 @@ namespace tvm {
 namespace ffi {
 namespace tether {
 
-void DebugInfo::Find(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
+bool DebugInfo::Find(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
                      std::string* symbol) {
-  if (file.start == 0) return;
-  std::lock_guard<std::mutex> lock(mutex_);
+  if (file.start == 0) return true;
+  std::lock_guard<std::mutex> lock(locks.debug_info);
   reads_all_ = reads_all_ || __real_dl_iterate_phdr == nullptr;
-  backtrace_state* state = reads_all_ ? nullptr : StateOf(file);
-  if (reads_all_) {
-    FindInAll(address, file, frames, symbol);
-  } else if (state != nullptr) {
-    Ask(state, address - file.base, frames, symbol);
-  }
+  const State state = reads_all_ ? nullptr : StateOf(file);
+  if (reads_all_) return FindInAll(address, file, frames, symbol);
+  if (!state.has_value()) return false;
+  return *state == nullptr || Ask(*state, address - file.base, frames, symbol);
 }
 
-backtrace_state* DebugInfo::StateOf(const LoadedFile& file) {
-  // Where a library was that is unmapped there may be another. A thread whose count is older than
-  // that of another has its library from before and until now: what it adds is right.
-  if (file.loaded.subs > loaded_of_mapped_.subs) {
+DebugInfo::State DebugInfo::StateOf(const LoadedFile& file) {
+  // Where a library was that is unmapped there may be another. A thread whose counts are older than
+  // those of another has its library from before and until now: what it adds is right.
+  if (!(file.loaded == loaded_of_mapped_)) {
     loaded_of_mapped_ = file.loaded;
     mapped_.clear();
   }
   auto it = mapped_.find(file.start);
-  if (it == mapped_.end()) it = mapped_.emplace(file.start, StateOfFile(file)).first;
-  return it->second;
-}
-
-backtrace_state* DebugInfo::StateOfFile(const LoadedFile& file) {
-  MappedFile mapped(file);
-  if (!mapped.IsOpen()) return nullptr;
-  const struct stat& status = mapped.status();
-  const FileKey key(status.st_dev, status.st_ino, status.st_size, status.st_ctim.tv_sec,
-                    status.st_ctim.tv_nsec);
-  auto it = states_.find(key);
-  if (it != states_.end()) return it->second;
-  if (states_.size() >= kMaxFiles) return nullptr;
-
-  // Opened when the first question is asked, here; and libbacktrace keeps the text.
-  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory)
-  const auto* path = new std::string("/proc/self/fd/" + std::to_string(mapped.fd()));
-  bool has_failed = false;
-  auto fail = [](void* data, const char*, int) { *static_cast<bool*>(data) = true; };
-  backtrace_state* state = backtrace_create_state(path->c_str(), /*threaded=*/1, fail, &has_failed);
-  if (state != nullptr) {
-    has_looked = false;
-    reader.store(std::this_thread::get_id(), std::memory_order_relaxed);
-    backtrace_syminfo(
-        state, 0, [](void*, uintptr_t, const char*, uintptr_t, uintptr_t) {}, fail, &has_failed);
-    reader.store(std::thread::id(), std::memory_order_relaxed);
-    // A libbacktrace that is a shared library asks the loader.
-    reads_all_ = !has_looked && !has_failed;
-    if (!has_looked) state = nullptr;
-  }
-  states_.emplace(key, state);
+  if (it != mapped_.end()) return it->second;
+  const State state = StateOfFile(file);
+  if (state.has_value()) mapped_.emplace(file.start, *state);
   return state;
 }
 
-void DebugInfo::FindInAll(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
-                          std::string* symbol) {
-  // Where a library was that is unloaded there may be another.
-  if (file.loaded.subs > loaded_of_all_.subs) state_of_all_ = nullptr;
-  do {
-    if (state_of_all_ != nullptr) Ask(state_of_all_, address, frames, symbol);
-  } while (frames->empty() && symbol->empty() && RenewStateOfAll(file.loaded));
+DebugInfo::State DebugInfo::StateOfFile(const LoadedFile& file) {
+  MappedFile mapped(file);
+  if (!mapped.IsOpen()) return mapped.IsTemporary() ? State() : nullptr;
+  const struct stat& status = mapped.status();
+  const FileKey key(status.st_dev, status.st_ino, status.st_size, status.st_ctim.tv_sec,
+                    status.st_ctim.tv_nsec);
+  auto known = states_.find(key);
+  if (known != states_.end()) return known->second;
+  if (num_states_ >= kMaxFiles) return nullptr;
+  if (!HasDescriptors()) return {};
+
+  // Opened when the first question is asked, here; and libbacktrace keeps the text.
+  const std::string& path = paths_.emplace_back("/proc/self/fd/" + std::to_string(mapped.fd()));
+  Answer answer;
+  auto it = states_.emplace(key, nullptr).first;
+  backtrace_state*& state = it->second;
+  state = backtrace_create_state(path.c_str(), /*threaded=*/1, Answer::Fail, &answer);
+  if (state != nullptr) {
+    ++num_states_;
+    has_looked = false;
+    reader.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    answer.AskSymbol(state, 0);
+    reader.store(std::thread::id(), std::memory_order_relaxed);
+    // A libbacktrace that is a shared library asks the loader.
+    reads_all_ = !has_looked && !answer.has_failed;
+    if (!has_looked) state = nullptr;
+  }
+  if (!answer.is_temporary) return state;
+  states_.erase(it);
+  return {};
 }
 
 // A state knows the libraries that were there when it was first used. So it is renewed where it
-// does not know an address, and a bounded number of times. False if there is no newer one.
-bool DebugInfo::RenewStateOfAll(const LoadedLibraries& loaded) {
+// does not know an address, and a bounded number of times.
+bool DebugInfo::FindInAll(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
+                          std::string* symbol) {
   constexpr int kMaxStates = 32;
-  const bool is_new = state_of_all_ != nullptr && !loaded.IsAfter(loaded_of_all_);
-  if (is_new || num_states_of_all_ >= kMaxStates) return false;
-  auto ignore_error = [](void*, const char*, int) {};
-  auto* state = backtrace_create_state(nullptr, /*threaded=*/1, ignore_error, nullptr);
-  if (state == nullptr) return false;
-  state_of_all_ = state;
-  loaded_of_all_ = loaded;
+  // Where a library was that is unloaded there may be another.
+  if (file.loaded.subs != loaded_of_all_.subs) state_of_all_ = nullptr;
+  if (state_of_all_ != nullptr) {
+    if (!Ask(state_of_all_, address, frames, symbol)) return false;
+    const bool is_new = file.loaded == loaded_of_all_;
+    if (is_new || !frames->empty() || !symbol->empty()) return true;
+  }
+  if (num_states_of_all_ >= kMaxStates) return true;
+  if (!HasDescriptors()) return false;
+  Answer answer;
+  auto* state = backtrace_create_state(nullptr, /*threaded=*/1, Answer::Fail, &answer);
+  if (state == nullptr) return !answer.is_temporary;
   ++num_states_of_all_;
-  return true;
+  // Not kept if there are files that it could not read.
+  const bool is_complete = Ask(state, address, frames, symbol);
+  state_of_all_ = is_complete ? state : nullptr;
+  loaded_of_all_ = file.loaded;
+  return is_complete;
 }
 
 #else
 
-void DebugInfo::Find(uintptr_t, const LoadedFile&, std::vector<Frame>*, std::string*) {}
+bool DebugInfo::Find(uintptr_t, const LoadedFile&, std::vector<Frame>*, std::string*) {
+  return true;
+}
 
 #endif
 

@@ -5,8 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -18,14 +19,16 @@ namespace tvm {
 namespace ffi {
 namespace tether {
 
-// How many libraries the loader has mapped and unmapped; equal counts mean the same libraries.
+// How many libraries the loader has mapped and unmapped. Equal counts mean the same libraries;
+// which are the later ones they do not say: of glibc, the second count falls where there are
+// namespaces.
 struct LoadedLibraries {
   unsigned long long adds = 0;
   unsigned long long subs = 0;
 
   static LoadedLibraries Now();
-  bool IsAfter(const LoadedLibraries& other) const {
-    return adds > other.adds || subs > other.subs;
+  bool operator==(const LoadedLibraries& other) const {
+    return adds == other.adds && subs == other.subs;
   }
 };
 
@@ -33,6 +36,8 @@ struct LoadedLibraries {
 // lock of the loader, which a thread may hold that waits for one of ours.
 struct LoadedFile {
   uintptr_t start = 0;    // of what is mapped; 0 if the address is in no file
+  uint64_t offset = 0;    // in the file, of what is at the start
+  size_t size = 0;        // of what can be read there
   uintptr_t base = 0;     // the difference between an address and what the file says
   const char* name = "";  // lives as long as the file is mapped; empty for the program
   LoadedLibraries loaded;
@@ -50,8 +55,9 @@ class DebugInfo {
   };
 
   // Frames from the inside out, several where calls were inlined, and the symbol. Either may be
-  // left empty. The file stays mapped meanwhile.
-  void Find(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
+  // left empty. The file stays mapped meanwhile. False if there may be more the next time, because
+  // descriptors or memory have run out.
+  bool Find(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
             std::string* symbol);
 
  private:
@@ -61,17 +67,18 @@ class DebugInfo {
   // Device, inode, size and time of the last change.
   using FileKey = std::tuple<uint64_t, uint64_t, int64_t, int64_t, int64_t>;
 
-  backtrace_state* StateOf(const LoadedFile& file);
-  backtrace_state* StateOfFile(const LoadedFile& file);
-  void FindInAll(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
+  // NULL for a file that is not read; no value if it could not be read for now.
+  using State = std::optional<backtrace_state*>;
+  State StateOf(const LoadedFile& file);
+  State StateOfFile(const LoadedFile& file);
+  bool FindInAll(uintptr_t address, const LoadedFile& file, std::vector<Frame>* frames,
                  std::string* symbol);
-  bool RenewStateOfAll(const LoadedLibraries& loaded);
 
-  // Nothing is done under this lock that waits for a thread in the initialiser of a library: that
-  // may throw, and wait for this lock.
-  std::mutex mutex_;
+  // All under locks.debug_info.
+  size_t num_states_ = 0;  // that were made, also those that could not read their file
+  std::deque<std::string> paths_;
   std::map<FileKey, backtrace_state*> states_;
-  // By where it starts, until anything is unmapped.
+  // By where it starts, for one set of libraries.
   std::unordered_map<uintptr_t, backtrace_state*> mapped_;
   LoadedLibraries loaded_of_mapped_;
 

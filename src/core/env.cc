@@ -8,9 +8,11 @@
 
 #include <atomic>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "core/static_tls.h"
+#include "core/thread_end.h"
 
 namespace tvm {
 namespace ffi {
@@ -42,19 +44,16 @@ class StreamTable {
 };
 
 // Made by the first stream a thread sets. A plain pointer, so that reading needs no initialisation
-// check, and destructors that run after the thread's own find NULL instead of a destroyed table.
+// check, and destructors that run late find NULL instead of a destroyed table.
 thread_local TETHER_STATIC_TLS StreamTable* thread_streams = nullptr;
 
+void DropThreadStreams() { delete std::exchange(thread_streams, nullptr); }
+
 StreamTable* MakeThreadStreams() {
-  struct Owner {
-    ~Owner() {
-      delete thread_streams;
-      thread_streams = nullptr;
-    }
-  };
-  static thread_local Owner owner;
-  (void)owner;
-  if (thread_streams == nullptr) thread_streams = new StreamTable();
+  if (thread_streams == nullptr) {
+    thread_streams = new StreamTable();
+    ThreadEnd<DropThreadStreams>::Arm();
+  }
   return thread_streams;
 }
 

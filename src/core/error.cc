@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "thread_end.h"
+
 namespace tvm {
 namespace ffi {
 namespace {
@@ -44,19 +46,15 @@ class OwnedError : public ErrorObj {
   std::string backtrace_;
 };
 
-// A plain pointer, so that it can be used as long as the thread runs; `reaper` empties it when the
-// thread ends.
+// A plain pointer, so that it can be used as long as the thread runs.
 thread_local TVMFFIObjectHandle raised = nullptr;
 
-struct Reaper {
-  bool armed = false;
-  ~Reaper() { details::ObjectUnsafe::DecRefObjectHandle(std::exchange(raised, nullptr)); }
-};
-thread_local Reaper reaper;
+void DropRaised() { details::ObjectUnsafe::DecRefObjectHandle(std::exchange(raised, nullptr)); }
+using RaisedEnd = tether::ThreadEnd<DropRaised>;
 
 // Takes over `error`. The old one is released last: its destructor may raise again.
 void SetRaised(TVMFFIObjectHandle error) {
-  reaper.armed = true;
+  if (error != nullptr) RaisedEnd::Arm();
   details::ObjectUnsafe::DecRefObjectHandle(std::exchange(raised, error));
 }
 
@@ -83,7 +81,7 @@ class OutOfMemoryError : public ErrorObj {
   }
 };
 TVMFFIObject* const out_of_memory = [] {
-  SetRaised(nullptr);  // arms the reaper of this thread, for which there must be memory too
+  RaisedEnd::Arm();  // early, for one of the first keys
   return details::ObjectUnsafe::MoveObjectPtrToTVMFFIObjectPtr(make_object<OutOfMemoryError>());
 }();
 

@@ -17,6 +17,7 @@
 
 #include "library_load.h"
 #include "loaded_runtimes.h"
+#include "locks.h"
 
 namespace tvm {
 namespace ffi {
@@ -42,7 +43,7 @@ class GlobalFunctions {
 
   // False when the name is taken and may not be overridden.
   bool Set(Entry entry, bool allow_override) {
-    std::unique_lock<std::shared_mutex> lock(mutex_);
+    std::unique_lock<std::shared_mutex> lock(tether::locks.functions);
     auto it = by_name_.find(entry.name);
     if (it == by_name_.end()) {
       entries_.push_back(std::move(entry));
@@ -63,20 +64,20 @@ class GlobalFunctions {
   }
 
   Function Find(std::string_view name) {
-    std::shared_lock<std::shared_mutex> lock(mutex_);
+    std::shared_lock<std::shared_mutex> lock(tether::locks.functions);
     auto it = by_name_.find(name);
     return it == by_name_.end() ? Function(nullptr) : it->second->func;
   }
 
   std::optional<String> Metadata(std::string_view name) {
-    std::shared_lock<std::shared_mutex> lock(mutex_);
+    std::shared_lock<std::shared_mutex> lock(tether::locks.functions);
     auto it = by_name_.find(name);
     if (it == by_name_.end()) return std::nullopt;
     return String(it->second->metadata.data(), it->second->metadata.size());
   }
 
   std::optional<String> Doc(std::string_view name) {
-    std::shared_lock<std::shared_mutex> lock(mutex_);
+    std::shared_lock<std::shared_mutex> lock(tether::locks.functions);
     auto it = by_name_.find(name);
     if (it == by_name_.end()) return std::nullopt;
     return String(it->second->doc.data(), it->second->doc.size());
@@ -84,7 +85,7 @@ class GlobalFunctions {
 
   bool Remove(std::string_view name) {
     std::list<Entry> removed;
-    std::unique_lock<std::shared_mutex> lock(mutex_);
+    std::unique_lock<std::shared_mutex> lock(tether::locks.functions);
     auto it = by_name_.find(name);
     if (it == by_name_.end()) return false;
     removed.splice(removed.end(), entries_, it->second);
@@ -94,7 +95,7 @@ class GlobalFunctions {
   }
 
   std::vector<String> Names() {
-    std::shared_lock<std::shared_mutex> lock(mutex_);
+    std::shared_lock<std::shared_mutex> lock(tether::locks.functions);
     std::vector<String> names;
     names.reserve(entries_.size());
     for (const Entry& entry : entries_) names.emplace_back(entry.name);
@@ -102,7 +103,6 @@ class GlobalFunctions {
   }
 
  private:
-  std::shared_mutex mutex_;
   std::list<Entry> entries_;
   std::unordered_map<std::string_view, std::list<Entry>::iterator> by_name_;
 };

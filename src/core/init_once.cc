@@ -5,11 +5,12 @@
 
 #include <mutex>
 
+#include "locks.h"
+
 int TVMFFIHandleInitOnce(void** handle_addr, int (*init_func)(void** result)) {
   if (__atomic_load_n(handle_addr, __ATOMIC_ACQUIRE) != nullptr) return 0;
   // Recursive, so that initialising one handle may ask for another.
-  static auto* mutex = new std::recursive_mutex();
-  std::lock_guard<std::recursive_mutex> lock(*mutex);
+  std::lock_guard<std::recursive_mutex> lock(tvm::ffi::tether::locks.init_once);
   if (__atomic_load_n(handle_addr, __ATOMIC_ACQUIRE) != nullptr) return 0;
   void* result = nullptr;
   if (int code = init_func(&result)) return code;

@@ -10,6 +10,8 @@
 #include <link.h>
 #endif
 
+#include "locks.h"
+
 namespace tvm {
 namespace ffi {
 namespace tether {
@@ -40,6 +42,7 @@ std::vector<std::string> LoadedRuntimes() {
     if (IsRuntimeName(path) && path != paths->front()) paths->push_back(path);
     return 0;
   };
+  std::shared_lock<ForkGate> lock(locks.loader);
   dl_iterate_phdr(visit, &paths);
 #endif
   return paths;

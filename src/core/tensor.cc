@@ -12,6 +12,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "locks.h"
+
 namespace tvm {
 namespace ffi {
 namespace {
@@ -25,24 +27,23 @@ class ReadOnlyTensors {
     return tensors;
   }
   void Add(const DLTensor* tensor) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.read_only_tensors);
     tensors_.insert(tensor);
     count_.store(tensors_.size(), std::memory_order_release);
   }
   void Remove(const DLTensor* tensor) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.read_only_tensors);
     tensors_.erase(tensor);
     count_.store(tensors_.size(), std::memory_order_release);
   }
   bool Has(const DLTensor* tensor) {
     // Most programs have none, and pay for this check only.
     if (count_.load(std::memory_order_acquire) == 0) return false;
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.read_only_tensors);
     return tensors_.count(tensor) != 0;
   }
 
  private:
-  std::mutex mutex_;
   std::unordered_set<const DLTensor*> tensors_;
   std::atomic<size_t> count_{0};
 };

@@ -4,12 +4,17 @@
 //   struct TraceText { using Type = std::string; };
 //   ThreadOwned<TraceText>::Get().append("line");
 //
-// Static variables, and other variables of the thread, may die later than this one, and their
-// destructors may ask for it again. They get a new one, which nobody destroys any more.
+// Destructors that run late in a thread may ask for it again and get a new one.
 #ifndef TETHER_CORE_THREAD_OWNED_H_
 #define TETHER_CORE_THREAD_OWNED_H_
 
 #include <tvm/ffi/base_detail.h>
+
+#include <memory>
+#include <new>
+#include <type_traits>
+
+#include "core/thread_end.h"
 
 namespace tvm {
 namespace ffi {
@@ -20,25 +25,27 @@ class ThreadOwned {
  public:
   using Type = typename Tag::Type;
 
-  static Type& Get() { return TVM_FFI_PREDICT_TRUE(value_ != nullptr) ? *value_ : Make(); }
-  // NULL where there is none; one is not made to ask this.
-  static Type* Find() { return value_; }
+  // Needs no memory: it is the way to an error that says so.
+  static Type& Get() noexcept { return TVM_FFI_PREDICT_TRUE(has_value_) ? *Value() : Make(); }
 
  private:
-  struct Owner {
-    ~Owner() {
-      delete value_;
-      value_ = nullptr;
-    }
-  };
+  static_assert(std::is_nothrow_default_constructible_v<Type>);
+
+  static Type* Value() { return std::launder(reinterpret_cast<Type*>(storage_)); }
   TVM_FFI_NO_INLINE static Type& Make() {
-    static thread_local Owner owner;
-    (void)owner;
-    value_ = new Type();
-    return *value_;
+    ThreadEnd<Destroy>::Arm();
+    has_value_ = true;
+    return *new (storage_) Type();
+  }
+  static void Destroy() {
+    if (!has_value_) return;
+    has_value_ = false;
+    std::destroy_at(Value());
   }
 
-  static inline thread_local Type* value_ = nullptr;
+  // Zeros, so that they take no part in the set-up of a thread.
+  static inline thread_local bool has_value_ = false;
+  alignas(Type) static inline thread_local unsigned char storage_[sizeof(Type)] = {};
 };
 
 }  // namespace tether

@@ -27,6 +27,7 @@
 #include "any_hooks.h"
 #include "library_load.h"
 #include "loaded_runtimes.h"
+#include "locks.h"
 #include "type_table.h"
 
 namespace tvm {
@@ -107,7 +108,7 @@ class TypeTable {
   int32_t GetOrAllocIndex(std::string_view key, int32_t static_index, int32_t depth,
                           int32_t num_child_slots, bool can_overflow, int32_t parent_index) {
     constexpr int32_t kQueryOnly = -2;
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.types);
     auto known = index_of_key_.find(key);
     if (known != index_of_key_.end()) return known->second;
     if (parent_index == kQueryOnly) return kQueryOnly;
@@ -120,7 +121,7 @@ class TypeTable {
   // For a type that Python defines: throws where GetOrAllocIndex would end the process.
   int32_t AllocForPython(std::string_view key, int32_t depth, int32_t parent_index) {
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard<std::mutex> lock(tether::locks.types);
       const TypeEntry* parent = GetEntry(parent_index);
       bool has_room = parent->can_overflow || parent->allocated < parent->slots;
       if (!has_room && index_of_key_.find(key) == index_of_key_.end()) {
@@ -132,14 +133,14 @@ class TypeTable {
   }
 
   int32_t IndexOfKey(std::string_view key) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.types);
     auto known = index_of_key_.find(key);
     TVM_FFI_ICHECK(known != index_of_key_.end()) << "Cannot find type `" << key << "`";
     return known->second;
   }
 
   std::vector<String> Keys() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.types);
     std::vector<String> keys;
     for (int32_t i = 0; i < next_index_; ++i) {
       const auto* entry = static_cast<const TypeEntry*>(Find(i));
@@ -152,7 +153,7 @@ class TypeTable {
     Any default_value = info->flags & kTVMFFIFieldFlagBitMaskHasDefault
                             ? Any(AnyView::CopyFromTVMFFIAny(info->default_value_or_factory))
                             : Any();
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.types);
     TypeEntry* entry = GetEntry(type_index);
     std::string_view name = ToStringView(info->name);
     for (int32_t i = 0; i < entry->num_fields; ++i) {
@@ -180,7 +181,7 @@ class TypeTable {
 
   void RegisterMethod(int32_t type_index, const TVMFFIMethodInfo* info) {
     Any function = AnyView::CopyFromTVMFFIAny(info->method);
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.types);
     TypeEntry* entry = GetEntry(type_index);
     TVMFFIMethodInfo method = *info;
     method.name = Keep(info->name);
@@ -195,7 +196,7 @@ class TypeTable {
   }
 
   void RegisterMetadata(int32_t type_index, const TVMFFITypeMetadata* metadata) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.types);
     TypeEntry* entry = GetEntry(type_index);
     if (entry->metadata != nullptr) {
       RefuseTakenType(entry);
@@ -224,7 +225,7 @@ class TypeTable {
     if (type_index != TypeIndex::kTVMFFINone) {
       owned = tether::WithoutRawPointer(ToStringView(*name), AnyView::CopyFromTVMFFIAny(*value));
     }
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.types);
     AttrColumn* attr = EnsureColumn(ToStringView(*name));
     if (type_index == TypeIndex::kTVMFFINone) return;
     size_t size = std::max<size_t>(attr->entries.size(), static_cast<size_t>(type_index) + 1);
@@ -245,7 +246,7 @@ class TypeTable {
     __atomic_store_n(&entries[type_index].type_index, cell.type_index, __ATOMIC_RELEASE);
     Publish<TVMFFIAny>(&attr->column.data, &attr->column.size, entries, size);
     tether::AddUndo([this, attr, type_index] {
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard<std::mutex> lock(tether::locks.types);
       TVMFFIAny* cell = attr->entries.Resize(attr->entries.size()) + type_index;
       __atomic_store_n(&cell->type_index, static_cast<int32_t>(TypeIndex::kTVMFFINone),
                        __ATOMIC_RELEASE);
@@ -253,7 +254,7 @@ class TypeTable {
   }
 
   const TVMFFITypeAttrColumn* FindColumn(std::string_view name) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.types);
     auto it = columns_.find(name);  // without memory: it ends the process if it throws
     return it == columns_.end() ? nullptr : &it->second->column;
   }
@@ -394,14 +395,14 @@ class TypeTable {
   // ---- Undoing the registrations of a library that failed to load (library_load.h)
 
   void Forget(TypeEntry* entry) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.types);
     index_of_key_.erase(entry->key);
     entry->is_known = false;
   }
 
   template <typename T>
   void DropLast(PublishedArray<T>* array, int32_t* count) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(tether::locks.types);
     array->RemoveLast();
     __atomic_store_n(count, static_cast<int32_t>(array->size()), __ATOMIC_RELEASE);
   }
@@ -450,7 +451,6 @@ class TypeTable {
     return *details::AnyUnsafe::TVMFFIAnyPtrFromAny(kept_values_.emplace_back(std::move(value)));
   }
 
-  std::mutex mutex_;
   std::atomic<Chunk*> chunks_[kMaxTypes / kChunkSize]{};
   int32_t next_index_ = TypeIndex::kTVMFFIDynObjectBegin;
   std::unordered_map<std::string_view, int32_t> index_of_key_;  // keys live in the entries

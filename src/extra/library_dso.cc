@@ -5,6 +5,7 @@
 
 #include "client_info.h"
 #include "core/library_load.h"
+#include "core/locks.h"
 #include "library.h"
 
 #ifdef _WIN32
@@ -117,6 +118,7 @@ std::vector<Segment> FindSegments([[maybe_unused]] NativeHandle handle) {
     }
     return 1;
   };
+  std::shared_lock<ForkGate> lock(locks.loader);
   dl_iterate_phdr(visit, &search);
 #endif
   return segments;
@@ -272,17 +274,16 @@ namespace {
 class FailedLibraries {
  public:
   static void ThrowIfFailed(NativeHandle handle) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(locks.failed_libraries);
     auto it = errors_->find(handle);
     if (it != errors_->end()) throw it->second;
   }
   static void Add(NativeHandle handle, const Error& error) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(locks.failed_libraries);
     errors_->emplace(handle, error);
   }
 
  private:
-  static inline std::mutex mutex_;
   static inline auto* errors_ = new std::unordered_map<NativeHandle, Error>();
 };
 

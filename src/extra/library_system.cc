@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/locks.h"
 #include "library.h"
 
 namespace tvm {
@@ -19,7 +20,7 @@ namespace {
 class SystemSymbols {
  public:
   void Register(const char* name, void* address) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(locks.system_symbols);
     auto [it, is_new] = table_.emplace(name, address);
     if (is_new || it->second == address) return;
     std::cerr << "Warning:SystemLib symbol " << name << " get overriden to a different address "
@@ -28,13 +29,13 @@ class SystemSymbols {
   }
 
   void* Find(const std::string& name) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(locks.system_symbols);
     auto it = table_.find(name);
     return it != table_.end() ? it->second : nullptr;
   }
 
   bool HasSymbolIn(const Library& library) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(locks.system_symbols);
     for (const auto& entry : table_) {
       if (library.Contains(entry.second)) return true;
     }
@@ -48,7 +49,6 @@ class SystemSymbols {
   }
 
  private:
-  std::mutex mutex_;
   std::unordered_map<std::string, void*> table_;
 };
 
@@ -75,7 +75,7 @@ class SystemModules {
   Module Get(const String& prefix) {
     // Held while loaders of embedded modules run: a second module for the prefix, made meanwhile,
     // would leave its address behind in the library context. Loaders may ask for other prefixes.
-    std::lock_guard<std::recursive_mutex> lock(mutex_);
+    std::lock_guard<std::recursive_mutex> lock(locks.system_modules);
     std::string key = prefix;
     auto it = modules_.find(key);
     if (it != modules_.end()) return it->second;
@@ -89,7 +89,6 @@ class SystemModules {
   }
 
  private:
-  std::recursive_mutex mutex_;
   std::unordered_map<std::string, Module> modules_;
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/locks.h"
 #include "library.h"
 
 namespace tvm {
@@ -21,12 +22,12 @@ namespace {
 class ContextSymbols {
  public:
   void Register(const char* name, void* address) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(locks.context_symbols);
     symbols_.emplace_back(name, address);
   }
 
   std::vector<std::pair<String, void*>> Snapshot() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(locks.context_symbols);
     return symbols_;
   }
 
@@ -36,7 +37,6 @@ class ContextSymbols {
   }
 
  private:
-  std::mutex mutex_;
   std::vector<std::pair<String, void*>> symbols_;
 };
 
@@ -45,13 +45,13 @@ class ContextSymbols {
 class PinnedModules {
  public:
   void Add(const Module& module) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(locks.pinned_modules);
     modules_.insert(module);
   }
 
   void Remove(const Module& module) {
     // The caller's reference outlives the lock, so no library is closed under it.
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(locks.pinned_modules);
     modules_.erase(module);
   }
 
@@ -61,7 +61,6 @@ class PinnedModules {
   }
 
  private:
-  std::mutex mutex_;
   std::unordered_set<ObjectRef, ObjectPtrHash, ObjectPtrEqual> modules_;
 };
 
@@ -100,10 +99,9 @@ Optional<Function> FindForImporter(ModuleObj* module, const String& name) {
 // lock, because they may call back; of two threads the first to store its answer wins, so that
 // handles given out before stay valid.
 TVMFFIObjectHandle LookupForImporter(ModuleObj* module, const String& name) {
-  static std::mutex mutex;
   auto* cache = ModuleObj::InternalUnsafe::LookupCache(module);
   {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<std::mutex> lock(locks.import_lookups);
     auto it = cache->find(name);
     if (it != cache->end())
       return details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef((*it).second);
@@ -113,7 +111,7 @@ TVMFFIObjectHandle LookupForImporter(ModuleObj* module, const String& name) {
     TVM_FFI_THROW(RuntimeError) << "Cannot find function " << name
                                 << " in the imported modules or global registry.";
   }
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(locks.import_lookups);
   auto it = cache->find(name);
   if (it != cache->end()) return details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef((*it).second);
   cache->Set(name, *found);

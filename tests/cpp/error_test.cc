@@ -11,6 +11,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -387,6 +388,24 @@ TEST(SafeCall, FailureWithAnEmptySlotIsTheHostsError) {
   TVMFFIErrorSetRaised(nullptr);
   EXPECT_EQ(details::MoveFromSafeCallRaised().kind(), "EnvErrorAlreadySet");
   EXPECT_EQ(ErrorText([] { TVM_FFI_CHECK_SAFE_CALL(-2); }), "EnvErrorAlreadySet: ");
+}
+
+// Raises when it dies: late in a thread, and nobody asks for its error.
+struct RaisesAtEnd {
+  ObjectRef context = Box(1);
+  ~RaisesAtEnd() { details::SetSafeCallRaised(Error("ValueError", "late", "", {}, context)); }
+};
+
+TEST(SafeCall, AThreadDropsTheErrorThatItLeaves) {
+  const int alive = core_test::BoxObj::alive.load();
+  std::thread([] { details::SetSafeCallRaised(Error("ValueError", "m", "", {}, Box(1))); }).join();
+  EXPECT_EQ(core_test::BoxObj::alive.load(), alive);
+  std::thread([] {
+    thread_local RaisesAtEnd last;
+    EXPECT_TRUE(last.context.defined());
+    details::SetSafeCallRaised(Error("ValueError", "m", "", {}, Box(1)));
+  }).join();
+  EXPECT_EQ(core_test::BoxObj::alive.load(), alive);
 }
 
 }  // namespace

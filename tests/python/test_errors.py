@@ -428,6 +428,9 @@ NOINLINE int NAME(int line) {
   }
   return -1;
 }
+#ifdef PADDING
+__asm__(".section .padding\\n.zero 200000\\n.previous");
+#endif
 int __tvm_ffi_fail(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
   int code = NAME((int)args[0].v_int64);
   END;
@@ -436,13 +439,13 @@ int __tvm_ffi_fail(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAn
 """
 
 
-def failing_library(folder: Path, name: str) -> str:
+def failing_library(folder: Path, name: str, *options: str) -> str:
     """Compile a library whose function `fail` raises at line 8 or 10 of a function of that name."""
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     (folder / "failing.c").write_text(FAILING, encoding="utf-8")
     command = [*shlex.split(os.environ.get("CC", "cc")), "-shared", "-fPIC", "-g", "-O1"]
-    command += [f"-I{libinfo.find_include_path()}", f"-DNAME={name}", "failing.c"]
+    command += [f"-I{libinfo.find_include_path()}", f"-DNAME={name}", *options, "failing.c"]
     subprocess.run([*command, "-o", f"{name}.so"], cwd=folder, check=True)
     return str(folder / f"{name}.so")
 
@@ -568,6 +571,66 @@ module = tvm_ffi.load_module({first!r})
 os.replace({other!r}, {first!r})
 text = backtrace(module)
 assert "in first_name" in text and "other_name" not in text, text
+""")
+
+
+@pytest.mark.parametrize("build_id", ["sha1", "none"])
+def test_a_file_whose_path_the_kernel_lists_is_not_always_the_library(
+    tmp_path: Path, build_id: str
+) -> None:
+    option = f"-Wl,--build-id={build_id}"
+    first, other = (
+        failing_library(tmp_path, name, option) for name in ("first_name", "the_other_name")
+    )
+    run_python(f"""{RAISE_IN_COPIES}
+import os
+module = tvm_ffi.load_module({first!r})
+os.unlink({first!r})
+os.replace({other!r}, {first!r} + " (deleted)")
+text = backtrace(module)
+assert "in first_name" in text and "other_name" not in text, text
+""")
+
+
+@pytest.mark.parametrize("what", ["library", "debug file"])
+def test_a_file_that_is_cut_off_is_not_read(tmp_path: Path, what: str) -> None:
+    """It ended the process: its headers name parts that are not there."""
+    path = failing_library(tmp_path, "some_name", "-DPADDING")
+    cut = Path(path)
+    if what == "debug file":
+        if shutil.which("objcopy") is None or shutil.which("strip") is None:
+            pytest.skip("no objcopy or strip")
+        cut = tmp_path / "some_name.debug"
+        subprocess.run(["objcopy", "--only-keep-debug", path, cut], check=True)
+        subprocess.run(["strip", path], check=True)
+    os.truncate(cut, cut.stat().st_size - 100_000)
+    if what == "debug file":
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={cut}", path], cwd=tmp_path, check=True)
+    run_python(f"""{RAISE_IN_COPIES}
+text = backtrace(tvm_ffi.load_module({path!r}))
+assert "in some_name" in text, text
+""")
+
+
+def test_lines_that_could_not_be_read_are_read_the_next_time(tmp_path: Path) -> None:
+    """First there are no descriptors left, or too few."""
+    run_python(f"""{RAISE_IN_COPIES}
+import os
+import resource
+path = {failing_library(tmp_path, "some_name")!r}
+expected = backtrace(tvm_ffi.load_module(path))
+modules = [tvm_ffi.load_module(copy) for copy in copies(path, 8)]
+_, most = limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+for left, module in enumerate(modules):
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + left, most))
+    for _ in range(300):  # more often than files are read
+        text = backtrace(module)
+    assert "in some_name" in text, text
+    assert left > 0 or "<unknown>" in text
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert backtrace(module) == expected
 """)
 
 

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tvm_ffi import libinfo
 
 CC = shlex.split(os.environ.get("CC", "cc"))
 
@@ -78,6 +79,69 @@ frozen = tvm_ffi.core._tensor_over_buffer(bytes_of)
 data = pickle.dumps((tree, List([tree, frozen])))
 """
 
+# Each function runs in a new thread in which no allocation ever succeeds.
+IN_A_NEW_THREAD = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <tvm/ffi/c_api.h>
+#include <tvm/ffi/extra/c_env_api.h>
+
+void FailAfter(long n, int only_one);
+
+static TVMFFIAny text;
+static const char* wrong;
+
+static void Check(int right, const char* what) {
+  if (!right && wrong == NULL) wrong = what;
+}
+
+static void CheckRaised(const char* where) {
+  TVMFFIObjectHandle error = NULL;
+  TVMFFIErrorMoveFromRaised(&error);
+  Check(error != NULL, where);
+  if (error == NULL) return;
+  // The cell comes after the header of the object.
+  const TVMFFIErrorCell* cell = (const TVMFFIErrorCell*)((TVMFFIObject*)error + 1);
+  Check(strcmp(cell->kind.data, "MemoryError") == 0, where);
+  TVMFFIObjectDecRef(error);
+}
+
+static void Raise(void) {
+  TVMFFIErrorSetRaisedFromCStr("ValueError", "x");
+  CheckRaised("an error");
+}
+static void LeaveRaised(void) { TVMFFIErrorSetRaisedFromCStr("ValueError", "x"); }
+static void Backtrace(void) {
+  const TVMFFIByteArray* lines = TVMFFIBacktrace("file.c", 1, "function", 0);
+  Check(lines != NULL && lines->size < 1000, "a backtrace");
+}
+static void Release(void) { TVMFFIObjectDecRef(text.v_obj); }
+static void SetStream(void) {
+  Check(TVMFFIEnvSetStream(2, 0, &text, NULL) == -1, "a stream");
+  CheckRaised("the error of a stream");
+}
+
+static void* Run(void* body) {
+  FailAfter(0, 0);
+  ((void (*)(void))body)();
+  return NULL;
+}
+
+int main(void) {
+  void (*const bodies[])(void) = {Raise, LeaveRaised, Backtrace, Release, SetStream};
+  TVMFFIByteArray long_text = {"a text that is too long to be a value by itself", 40};
+  if (TVMFFIStringFromByteArray(&long_text, &text) != 0) return 1;
+  for (unsigned i = 0; i < sizeof(bodies) / sizeof(*bodies); ++i) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, Run, (void*)bodies[i]) != 0) return 1;
+    pthread_join(thread, NULL);
+  }
+  puts(wrong != NULL ? wrong : "alive");
+  return 0;
+}
+"""
+
 EPILOGUE = """
 try:
     expected = run()
@@ -127,3 +191,24 @@ def test_every_allocation_may_fail(name: str, preloaded: str) -> None:
     )
     where = (done.returncode, done.stdout[-20:], done.stderr[-2000:])
     assert done.stdout.endswith("alive\n"), where
+
+
+def test_the_first_error_of_a_thread_needs_no_memory(preloaded: str, tmp_path: Path) -> None:
+    """In a program that is linked with libstdc++: loaded later, that takes some."""
+    source = tmp_path / "program.c"
+    source.write_text(IN_A_NEW_THREAD)
+    library = libinfo.find_libtvm_ffi()
+    command = [*CC, "-pthread", "-Wall", "-Werror", str(source), "-o", str(tmp_path / "program")]
+    command += [f"-I{path}" for path in libinfo.include_paths()]
+    command += [preloaded, library]
+    command += [f"-Wl,-rpath,{Path(path).parent}" for path in (preloaded, library)]
+    subprocess.run(command, check=True)
+    done = subprocess.run(
+        [tmp_path / "program"],
+        env={**os.environ, "LD_PRELOAD": preloaded},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "alive\n", (done.returncode, done.stdout, done.stderr[-2000:])
