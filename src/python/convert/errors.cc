@@ -231,6 +231,10 @@ PyObject* RaiseForField(int code, const std::string& field, const std::string& t
 }
 
 int InitErrors(PyObject* module) {
+  if (InitWatchList() != 0) {
+    PyErr_NoMemory();
+    return -1;
+  }
   ReserveDepartures();
   append_hook.names = Py_XNewRef(PyModule_GetDict(module));
   append_hook.name = PyUnicode_InternFromString("_WITH_APPEND_BACKTRACE");
