@@ -66,6 +66,9 @@ class RaisedException : public ffi::ErrorObj {
 
   PyObject* exception() const { return exc_; }
 
+  // Whether C++ had kept it when it was thrown: it is not on its way from Python, but raised anew.
+  bool was_kept() const { return frames_are_gone_.load(); }
+
   // C++ keeps this beyond the call. Locals are released now: the traceback then names the same
   // places with frames that hold no locals.
   void LetFramesGo();
