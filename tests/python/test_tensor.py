@@ -617,10 +617,11 @@ def test_a_lent_tensor_that_an_object_holds_all_the_same_is_not_read() -> None:
     cell = Any16.from_address(cells)
     cell.type_index, cell.pointer = 7, ctypes.addressof(view)
     readers: list[Callable[[], Any]] = [function, lambda: function(1), lambda: function(make())]
-    readers += [lambda: box[0], lambda: list(box), lambda: box[:], lambda: echo(box)[0]]
+    readers += [lambda: box[0], lambda: list(box), lambda: box[:], lambda: echo(box)[0], box.pop]
     for read in readers:
         with pytest.raises(ValueError, match="DLTensor\\* cannot be held in Any"):
             read()
+    assert len(box) == 1
     cell.type_index, cell.pointer = 0, None
 
 
