@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gc
 import os
 import pickle
@@ -370,8 +371,6 @@ def copies(value: Any) -> list[Any]:
 
 def test_exceptions_that_crossed_are_copied_as_themselves() -> None:
     for exception in all_exceptions():
-        if type(exception).__name__ == "Frozen":
-            continue  # Python cannot restore attributes that the class refuses
 
         def fail(exception: BaseException = exception) -> None:
             raise exception
@@ -387,6 +386,56 @@ def test_exceptions_that_crossed_are_copied_as_themselves() -> None:
                 raise one
 
             assert caught(testing.apply, again) is one
+
+
+@dataclasses.dataclass(frozen=True)
+class Halted(Exception):
+    pass
+
+
+class Strict(Exception):
+    """Knows what its state is."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+    def __setstate__(self, state: Any) -> None:
+        assert set(state) == {"code"}
+        self.code = state["code"]
+
+
+class Logged(Exception):
+    """Has a __setattr__ of its own that refuses nothing."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+
+
+@pytest.mark.parametrize(
+    ("exception", "has_error"),
+    [
+        (Halted(), False),
+        (Strict(7), False),
+        (Frozen("x"), False),
+        (Logged("x"), True),
+        (ValueError("x"), True),
+    ],
+)
+def test_what_is_attached_does_not_hinder_copies(exception: BaseException, has_error: bool) -> None:
+    def fail() -> None:
+        raise exception
+
+    for _ in range(2):
+        arrived = caught(testing.apply, fail)
+        assert arrived is exception and hasattr(arrived, "__tvm_ffi_error__") is has_error
+        assert "TestApply" in "".join(traceback.format_exception(arrived))
+        for one in copies(arrived):
+            assert type(one) is type(exception) and one.args == exception.args
+            assert getattr(one, "code", None) == getattr(exception, "code", None)
+            assert hasattr(one, "__tvm_ffi_error__") is has_error
+    kept = catch_error(fail)
+    assert caught(throw_error, kept) is exception
 
 
 def test_exceptions_made_in_cpp_are_copied_with_their_error() -> None:
