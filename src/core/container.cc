@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "kept_value.h"
 #include "object_lock.h"
 
 namespace tvm {
@@ -28,7 +29,7 @@ template <typename Seq>
 void MakeSequence(PackedArgs args, Any* result) {
   Seq seq(UnsafeInit{});
   seq.reserve(args.size());
-  for (int i = 0; i < args.size(); ++i) seq.push_back(Any(args[i]));
+  for (int i = 0; i < args.size(); ++i) seq.push_back(tether::Kept(args[i]));
   *result = std::move(seq);
 }
 
@@ -84,7 +85,9 @@ template <typename MapRef>
 void MakeMap(PackedArgs args, Any* result) {
   TVM_FFI_ICHECK_EQ(args.size() % 2, 0);
   MapRef map;
-  for (int i = 0; i < args.size(); i += 2) map.Set(Any(args[i]), Any(args[i + 1]));
+  for (int i = 0; i < args.size(); i += 2) {
+    map.Set(tether::Kept(args[i]), tether::Kept(args[i + 1]));
+  }
   *result = std::move(map);
 }
 
@@ -266,12 +269,14 @@ TVM_FFI_STATIC_INIT_BLOCK() {
            [](const ListObj* list, int64_t index) -> Any { return list->at(index); })
       .def("ffi.ListSize", [](const ListObj* list) { return static_cast<int64_t>(list->size()); })
       .def("ffi.ListContains", Contains<ListObj>)
-      .def("ffi.ListSetItem",
-           [](List<Any> list, int64_t index, Any value) { list.Set(index, std::move(value)); })
-      .def("ffi.ListAppend", [](List<Any> list, const Any& value) { list.push_back(value); })
+      .def("ffi.ListSetItem", [](List<Any> list, int64_t index,
+                                 const AnyView& value) { list.Set(index, tether::Kept(value)); })
+      .def("ffi.ListAppend",
+           [](List<Any> list, const AnyView& value) { list.push_back(tether::Kept(value)); })
       .def("ffi.ListInsert",
-           [](List<Any> list, int64_t index, Any value) {
-             tether::ListOps::WithRoom(list.GetListObj(), 1)->insert(index, std::move(value));
+           [](List<Any> list, int64_t index, const AnyView& value) {
+             Any kept = tether::Kept(value);
+             tether::ListOps::WithRoom(list.GetListObj(), 1)->insert(index, std::move(kept));
            })
       .def("ffi.ListPop", Pop)
       .def("ffi.ListErase", [](List<Any> list, int64_t index) { list.GetListObj()->erase(index); })
@@ -304,7 +309,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("ffi.DictForwardIterFunctor",
            [](const DictObj* dict) { return Function::FromTyped(MapCursor(dict)); })
       .def("ffi.DictSetItem",
-           [](Dict<Any, Any> dict, const Any& key, const Any& value) { dict.Set(key, value); })
+           [](Dict<Any, Any> dict, const AnyView& key, const AnyView& value) {
+             dict.Set(tether::Kept(key), tether::Kept(value));
+           })
       .def("ffi.DictErase", [](Dict<Any, Any> dict, const Any& key) { dict.erase(key); })
       .def("ffi.DictClear", [](Dict<Any, Any> dict) { dict.clear(); });
 

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "core/field_kind.h"
+#include "core/kept_value.h"
 #include "core/type_table.h"
 #include "dataclass_internal.h"
 
@@ -177,6 +178,7 @@ class InitPlan {
           << type_key_ << ".__ffi_init__() " << role << " '" << ToView(field.name)
           << "': Integer value " << OutOfFieldText(field, raw);
     }
+    if (WouldKeepLent(field, raw)) ThrowCannotKeepLent();
     if (reflection::CallFieldSetter(&field, FieldAddress(object, &field), &raw) != 0) {
       ThrowSetterError(field, role, details::MoveFromSafeCallRaised());
     }

@@ -9,6 +9,8 @@
 
 #include <utility>
 
+#include "core/kept_value.h"
+
 namespace tvm {
 namespace ffi {
 namespace tether {
@@ -55,7 +57,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def(refl::type_attr::kAnyEqual, tether::EqualKey)
       .native_fn_attr<&tether::MutateKey>(refl::type_attr::kStructuralMutate);
   refl::GlobalDef()
-      .def("ffi.StructuralKey", [](const Any& key) { return StructuralKey(key); })
+      .def("ffi.StructuralKey", [](const AnyView& key) { return StructuralKey(tether::Kept(key)); })
       .def("ffi.StructuralKeyEqual", tether::EqualKey);
 }
 

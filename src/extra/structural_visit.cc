@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kept_value.h"
 #include "structural_common.h"
 
 namespace tvm {
@@ -288,7 +289,8 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   // NOLINTNEXTLINE(bugprone-unused-raii): the constructor registers the type
   refl::ObjectDef<StructuralVisitorObj>(refl::init(false));
   refl::GlobalDef()
-      .def("ffi.VisitInterrupt", [](const Any& value) { return VisitInterrupt(value); })
+      .def("ffi.VisitInterrupt",
+           [](const AnyView& value) { return VisitInterrupt(tether::Kept(value)); })
       .def("ffi.StructuralVisitorVisit",
            [](const StructuralVisitor& visitor, const Any& value) { return visitor->Visit(value); })
       .def("ffi.StructuralVisitorDefRegionKind",

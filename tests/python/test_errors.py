@@ -821,3 +821,14 @@ def make_raw_error(kind: bytes, message: bytes, backtrace: bytes) -> Any:
 @ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)
 def FAILS(*_: Any) -> int:
     return -1
+
+
+@pytest.mark.parametrize("name", ["a\0b.cc", "\0", "\ue000", "<x>", "x" * 5000])
+def test_a_traceback_can_be_printed_whatever_its_files_are_called(name: str) -> None:
+    text = f'  File "{name}", line 3, in solve\0r\n  File "other.cc", line 4, in main\n'
+    with pytest.raises(ValueError, match="no luck") as caught:
+        testing.throw_error(core.Error("ValueError", "no luck", text))
+    shown = "".join(traceback.format_exception(caught.value))
+    assert '", line 3, in solve' in shown
+    assert 'File "other.cc", line 4, in main' in shown
+    assert caught.value.__tvm_ffi_error__.backtrace.count("\0") == text.count("\0")

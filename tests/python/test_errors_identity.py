@@ -11,13 +11,15 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import tvm_ffi
 from support import Payload, grows_every_time, run_threads, scaled
-from tvm_ffi import core, testing
+from tvm_ffi import Array, core, testing
+
+throw_error = tvm_ffi.get_global_func("testing.throw_error")
 
 
 class Custom(ValueError):
@@ -352,3 +354,102 @@ def test_a_signal_handler_may_raise_anything() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert core.Error("A", "b", "c").kind == "A"
+
+
+# ---- the exception that is being handled --------------------------------------------------------
+
+
+def caught(function: Callable[[], Any]) -> Any:
+    try:
+        function()
+    except Exception as error:
+        return error
+
+
+def raised_while_handling(handled: BaseException, function: Callable[[], Any]) -> Any:
+    try:
+        raise handled
+    except LookupError:
+        return caught(function)
+
+
+def fail_with_context() -> None:
+    try:
+        raise KeyError("inner")
+    except KeyError:
+        int("x")
+
+
+RAISERS: dict[str, Callable[[], Any]] = {
+    "a function": lambda: testing.test_raise_error("ValueError", "second"),
+    "wrong arguments": lambda: testing.add_one("x"),
+    "a constructor": lambda: testing.TestIntPair("a", 1),
+    "an __init__": lambda: testing.TestIntPair.__init__(
+        testing.TestIntPair.__new__(testing.TestIntPair), "a", 1
+    ),
+    "a field": lambda: setattr(testing.TestIntPair(1, 2), "a", "x"),
+    "json": lambda: tvm_ffi.get_global_func("ffi.json.Parse")("["),
+    "a callback": lambda: testing.apply(int, "x"),
+    "an error of C++": lambda: throw_error(core.Error("ValueError", "made", "")),
+    "an index": lambda: Array([])[3],
+}
+
+
+@pytest.mark.parametrize("way", RAISERS)
+def test_what_is_raised_in_a_handler_has_its_exception_as_context(way: str) -> None:
+    handled = LookupError("first")
+    error = raised_while_handling(handled, RAISERS[way])
+    assert error is not handled and error.__context__ is handled
+    assert error.__cause__ is None and not error.__suppress_context__
+    assert caught(RAISERS[way]).__context__ is None
+
+
+def test_an_exception_that_is_on_its_way_keeps_its_context() -> None:
+    handled = LookupError("first")
+    error = raised_while_handling(handled, lambda: testing.apply(fail_with_context))
+    assert isinstance(error.__context__, KeyError) and error.__context__.__context__ is handled
+
+    def without_context() -> None:
+        try:
+            fail_with_context()
+        except ValueError as inner:
+            inner.__context__ = None
+            raise
+
+    assert (
+        raised_while_handling(handled, lambda: testing.apply(without_context)).__context__ is None
+    )
+
+
+@pytest.mark.parametrize("fail", [lambda: int("x"), fail_with_context])
+def test_a_kept_error_is_raised_anew_each_time(fail: Callable[[], Any]) -> None:
+    """As `raise kept` in Python: the context is that of this time, and chains have no cycles."""
+    kept = tvm_ffi.get_global_func("testing.catch_error")(fail)
+    first, second = LookupError("first"), LookupError("second")
+    error = raised_while_handling(first, lambda: throw_error(kept))
+    assert error.__context__ is first
+    assert raised_while_handling(second, lambda: throw_error(kept)) is error
+    assert error.__context__ is second and first.__context__ is None
+
+    def in_its_own_handler() -> None:
+        try:
+            throw_error(kept)
+        except ValueError as inner:
+            assert inner is error
+            throw_error(kept)
+
+    assert raised_while_handling(first, in_its_own_handler) is error
+    assert error.__context__ is first
+
+    def in_a_handler_of_its_consequence() -> None:
+        try:
+            throw_error(kept)
+        except ValueError:
+            try:
+                raise LookupError("consequence")
+            except LookupError:
+                throw_error(kept)
+
+    assert caught(in_a_handler_of_its_consequence) is error
+    assert error.__context__.args == ("consequence",)
+    assert error.__context__.__context__ is None

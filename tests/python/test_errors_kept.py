@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gc
+import os
 import pickle
 import sys
 import threading
@@ -369,8 +371,6 @@ def copies(value: Any) -> list[Any]:
 
 def test_exceptions_that_crossed_are_copied_as_themselves() -> None:
     for exception in all_exceptions():
-        if type(exception).__name__ == "Frozen":
-            continue  # Python cannot restore attributes that the class refuses
 
         def fail(exception: BaseException = exception) -> None:
             raise exception
@@ -386,6 +386,56 @@ def test_exceptions_that_crossed_are_copied_as_themselves() -> None:
                 raise one
 
             assert caught(testing.apply, again) is one
+
+
+@dataclasses.dataclass(frozen=True)
+class Halted(Exception):
+    pass
+
+
+class Strict(Exception):
+    """Knows what its state is."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+    def __setstate__(self, state: Any) -> None:
+        assert set(state) == {"code"}
+        self.code = state["code"]
+
+
+class Logged(Exception):
+    """Has a __setattr__ of its own that refuses nothing."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+
+
+@pytest.mark.parametrize(
+    ("exception", "has_error"),
+    [
+        (Halted(), False),
+        (Strict(7), False),
+        (Frozen("x"), False),
+        (Logged("x"), True),
+        (ValueError("x"), True),
+    ],
+)
+def test_what_is_attached_does_not_hinder_copies(exception: BaseException, has_error: bool) -> None:
+    def fail() -> None:
+        raise exception
+
+    for _ in range(2):
+        arrived = caught(testing.apply, fail)
+        assert arrived is exception and hasattr(arrived, "__tvm_ffi_error__") is has_error
+        assert "TestApply" in "".join(traceback.format_exception(arrived))
+        for one in copies(arrived):
+            assert type(one) is type(exception) and one.args == exception.args
+            assert getattr(one, "code", None) == getattr(exception, "code", None)
+            assert hasattr(one, "__tvm_ffi_error__") is has_error
+    kept = catch_error(fail)
+    assert caught(throw_error, kept) is exception
 
 
 def test_exceptions_made_in_cpp_are_copied_with_their_error() -> None:
@@ -662,3 +712,74 @@ def test_a_ring_through_a_kept_error_is_collected(times: int) -> None:
     gc.collect()
     gc.collect()
     assert [ref() for ref in dead] == [None] * 20
+
+
+KEPT_BY_THREADS = """
+import gc, sys, threading
+import tvm_ffi
+from tvm_ffi import List
+keep_and_throw = tvm_ffi.get_global_func("testing.keep_and_throw")
+clear = tvm_ffi.get_global_func("ffi.ListClear")
+clear.release_gil = True  # the errors die on threads that are not attached
+at_once = threading.Barrier(4)
+
+@tvm_ffi.convert
+def fail():
+    raise ValueError
+
+def keep(number):
+    kept = List()
+    for _ in range(number):
+        try:
+            keep_and_throw(kept, fail)
+        except ValueError:
+            pass
+    return kept
+"""
+
+
+def test_threads_that_are_not_attached_drop_kept_errors() -> None:
+    """A corrupted list of such errors shows at a collection, which may also report to stderr."""
+    rounds, number = scaled(8), scaled(1000)
+    program = f"""
+def body():
+    for _ in range({rounds}):
+        kept = keep({number})
+        at_once.wait()
+        clear(kept)
+        at_once.wait()
+        gc.collect()
+sys.unraisablehook = lambda report: (print("unraisable", report.exc_value), sys.stdout.flush())
+threads = [threading.Thread(target=body) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+    assert run_python(KEPT_BY_THREADS + program) == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_while_kept_errors_die_elsewhere() -> None:
+    program = f"""
+import os, signal
+ends = False
+
+def body():
+    while not ends:
+        clear(keep(100))
+threads = [threading.Thread(target=body) for _ in range(2)]
+for thread in threads: thread.start()
+for _ in range({scaled(30)}):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        clear(keep(10))
+        gc.collect()
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+ends = True
+for thread in threads: thread.join()
+"""
+    assert (
+        run_python("import warnings; warnings.simplefilter('ignore')" + KEPT_BY_THREADS + program)
+        == ""
+    )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import gc
 import sys
@@ -18,13 +19,14 @@ from support import (
     NativeClient,
     assert_same_strides,
     collect,
+    make_edges,
     run_python,
     run_threads,
     scaled,
     wait_until,
     watch_death,
 )
-from tvm_ffi import Tensor, core, from_dlpack, tying
+from tvm_ffi import Array, Dict, List, Tensor, core, from_dlpack, tying
 from tvm_ffi.testing import echo
 
 numpy = pytest.importorskip("numpy")
@@ -498,6 +500,137 @@ def test_a_lent_tensor_ends_with_the_call() -> None:
         _ = kept[0].shape
     with pytest.raises(ValueError, match="no C\\+\\+ object"):
         echo(kept[0])
+
+
+def lend(callback: Callable[[Any], Any]) -> Any:
+    """What the callback returns for a tensor that is lent to it; its memory goes then."""
+    view = foreign.DLTensor()
+    memory = ctypes.create_string_buffer(64)
+    keep = foreign.fill(view, ctypes.addressof(memory), (2, 3), None, (2, 32, 1), (1, 0))
+    results: list[Any] = []
+    call_with_view(tvm_ffi.convert(lambda x: results.append(callback(x))), view)
+    del keep
+    view.ndim, view.shape = 1 << 20, None
+    return results[0]
+
+
+@tvm_ffi.dataclasses.py_class("test_tensor.Holder")
+class Holder(tvm_ffi.Object):
+    value: Any = None
+    values: list[Any] = tvm_ffi.dataclasses.field(default_factory=list)
+
+
+def set_item(container: Any, key: Any, value: Any) -> None:
+    container[key] = value
+
+
+class Value:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __tvm_ffi_value__(self) -> Any:
+        return self.value
+
+
+KEEPERS: dict[str, Callable[[Any], Any]] = {
+    "append": lambda x: List([]).append(x),
+    "insert": lambda x: List([]).insert(0, x),
+    "extend": lambda x: List([]).extend([x]),
+    "a place of a list": lambda x: set_item(List([1]), 0, x),
+    "a slice of a list": lambda x: set_item(List([1]), slice(0, 1), [x]),
+    "a list": lambda x: List([x]),
+    "an array": lambda x: Array([x]),
+    "a sum": lambda x: Array([1]) + [x],
+    "a map": lambda x: tvm_ffi.Map({"k": x}),
+    "a key of a map": lambda x: tvm_ffi.Map({x: 1}),
+    "a dict": lambda x: Dict({"k": x}),
+    "a place of a dict": lambda x: set_item(Dict({}), "k", x),
+    "a key of a dict": lambda x: set_item(Dict({}), x, 1),
+    "update": lambda x: Dict({}).update({"k": x}),
+    "setdefault": lambda x: Dict({}).setdefault("k", x),
+    "a nested list": lambda x: tvm_ffi.convert([1, [{"k": x}]]),
+    "a list as an argument": lambda x: echo([x]),
+    "a field": lambda x: setattr(Holder(), "value", x),
+    "a constructor": lambda x: Holder(x),
+    "a list of a constructor": lambda x: Holder(values=[x]),
+    "a field of C++": lambda x: setattr(make_edges(), "v_any", x),
+    "create_object": lambda x: make_edges(v_any=x).v_any,
+    "a result": lambda x: tvm_ffi.convert(lambda: x)(),
+    "a result in a list": lambda x: tvm_ffi.convert(lambda y: [y])(x),
+    "an object that stands for it": lambda x: List([Value(x)]),
+    "a cell": lambda x: core.CAny(x),
+    "Any": lambda x: core.TypeSchema.from_annotation(Any).convert(x),
+    "a key by structure": lambda x: tvm_ffi.StructuralKey(x),
+    "an interrupt": lambda x: tvm_ffi.VisitInterrupt(x),
+    "structural_map": lambda x: tvm_ffi.structural_map(Array([Holder()]), (Holder, lambda _: x)),
+    "ffi.Array": lambda x: GET("ffi.Array")(x),
+    "ffi.List": lambda x: GET("ffi.List")(x),
+    "ffi.Map": lambda x: GET("ffi.Map")(1, x),
+    "ffi.Dict": lambda x: GET("ffi.Dict")(x, 1),
+    "ffi.ListAppend": lambda x: GET("ffi.ListAppend")(List([]), x),
+    "ffi.ListInsert": lambda x: GET("ffi.ListInsert")(List([]), 0, x),
+    "ffi.ListSetItem": lambda x: GET("ffi.ListSetItem")(List([1]), 0, x),
+    "ffi.DictSetItem": lambda x: GET("ffi.DictSetItem")(Dict({}), 1, x),
+}
+
+
+@pytest.mark.parametrize("way", KEEPERS)
+def test_nothing_keeps_a_lent_tensor(way: str) -> None:
+    def body(x: Any) -> Any:
+        with pytest.raises((ValueError, TypeError), match="DLTensor\\* cannot be held in Any"):
+            KEEPERS[way](x)
+        return x.shape
+
+    assert lend(body) == (2, 3)
+
+
+def test_a_lent_tensor_is_passed_on_and_copied() -> None:
+    def body(x: Any) -> Any:
+        assert tvm_ffi.testing.apply(lambda y: y, x) is x
+        assert tvm_ffi.testing.apply(lambda y: y.shape, x) == (2, 3)
+        assert tvm_ffi.convert(x) is x
+        kept = copy.deepcopy(x)
+        return List([kept]), tvm_ffi.convert(lambda y: y)
+
+    kept, identity = lend(body)
+    assert kept[0].shape == (2, 3)
+    assert identity(kept[0]) is kept[0]
+
+
+def test_a_lent_tensor_that_an_object_holds_all_the_same_is_not_read() -> None:
+    """C++ may copy what it is lent into an Any."""
+    view = foreign.DLTensor()
+
+    def result_of(_self: int, _args: int, _num_args: int, result: int) -> int:
+        cell = Any16.from_address(result)
+        cell.type_index, cell.pointer = 7, ctypes.addressof(view)
+        return 0
+
+    safe_call = ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p
+    )(result_of)
+    address = ctypes.cast(safe_call, ctypes.c_void_p).value
+    function = core.Function.__from_extern_c__(address)
+    box = List([1])
+    cells = ctypes.c_void_p.from_address(box.__chandle__() + 24).value
+    assert cells is not None
+    cell = Any16.from_address(cells)
+    cell.type_index, cell.pointer = 7, ctypes.addressof(view)
+    readers: list[Callable[[], Any]] = [function, lambda: function(1), lambda: function(make())]
+    readers += [lambda: box[0], lambda: list(box), lambda: box[:], lambda: echo(box)[0], box.pop]
+    for read in readers:
+        with pytest.raises(ValueError, match="DLTensor\\* cannot be held in Any"):
+            read()
+    assert len(box) == 1
+    cell.type_index, cell.pointer = 0, None
+
+
+def test_what_else_is_borrowed_is_owned_where_it_is_kept() -> None:
+    rvalue = Array([1])
+    assert List([rvalue._move()])[0] == [1]
+    text = core.ByteArrayArg(b"more than seven bytes")
+    assert List([text])[0] == b"more than seven bytes"
+    assert List([ctypes.c_void_p(16)])[0].value == 16
 
 
 def test_size_survives_an_index_that_takes_the_tensor_away() -> None:

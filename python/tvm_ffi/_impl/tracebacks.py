@@ -69,7 +69,8 @@ class TracebackManager:
             if len(self._functions) >= _MAX_PLACES:  # generated code may have any number
                 self._functions.clear()
             places: dict[str, Any] = {
-                "co_filename": filename,
+                # Whoever prints a traceback looks for the file, which no system does with a NUL.
+                "co_filename": filename.replace("\0", "\ufffd"),
                 "co_name": func,
                 "co_firstlineno": lineno,
             }

@@ -44,9 +44,11 @@ class CriticalSection2 {
   CriticalSection2& operator=(const CriticalSection2&) = delete;
 };
 
-// A lock for code that runs no Python code; nothing in a GIL build. Nearly always it is held for a
-// few instructions. class_table_lock is held longer, while the schemas of a type's fields are
-// parsed.
+// A lock for code that runs no Python code; nothing in a GIL build. So only attached threads may
+// take it: what a thread of C++ may do, such as destroying an object, needs a std::mutex. A fork
+// finds nobody inside: with a GIL, or because CPython stops the other threads. Nearly always it is
+// held for a few instructions. class_table_lock is held longer, while the schemas of a type's
+// fields are parsed.
 class ShortLock {
  public:
   constexpr ShortLock() = default;

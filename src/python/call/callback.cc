@@ -158,18 +158,19 @@ class PyCallback : public ffi::FunctionObj {
       stack[made] = ToPython<kHasApi>(args[made]);
       if (TVM_FFI_PREDICT_FALSE(stack[made] == nullptr)) break;
     }
-    bool done = made == num_args && CallPython(callable_, stack, num_args, result);
+    bool done = made == num_args && CallPython(callable_, stack, args, num_args, result);
     if (TVM_FFI_PREDICT_FALSE(!done)) return Fail(stack, args, made);
     LetGo(stack, args, num_args);
     return 0;
   }
 
   // False with a Python error set.
-  TVM_FFI_INLINE static bool CallPython(PyObject* callable, PyObject* const* args, int32_t num_args,
+  TVM_FFI_INLINE static bool CallPython(PyObject* callable, PyObject* const* stack,
+                                        const TVMFFIAny* args, int32_t num_args,
                                         TVMFFIAny* result) {
-    PyObject* value = CallHeld(callable, args, num_args);
+    PyObject* value = CallHeld(callable, stack, num_args);
     if (TVM_FFI_PREDICT_FALSE(value == nullptr)) return false;
-    bool done = StoreResult(value, result);
+    bool done = StoreResult(value, args, num_args, result);
     Py_DECREF(value);
     return done;
   }
@@ -211,25 +212,37 @@ class PyCallback : public ffi::FunctionObj {
   }
 
   static PyObject* ToFramework(const TVMFFIAny& arg, const DLPackExchangeAPI* api) {
-    if (arg.type_index != TypeIndex::kTVMFFITensor) return FromBorrowedAny(arg, api);
+    if (arg.type_index != TypeIndex::kTVMFFITensor) return FromArgument(arg, api);
     Engine::AddStrong(arg.v_obj);
     return FromTensorStrict(arg.v_obj, api);
   }
 
   template <bool kHasApi>
   PyObject* ToPython(const TVMFFIAny& arg) const {
-    return kHasApi ? Entry<ToFramework>(arg, api_) : FromBorrowedAny(arg);
+    return kHasApi ? Entry<ToFramework>(arg, api_) : FromArgument(arg);
   }
 
-  TVM_FFI_INLINE static bool StoreResult(PyObject* value, TVMFFIAny* result) {
-    if (!IsPlainWrapper(value)) return Entry<StoreAnyResult>(value, result);
+  TVM_FFI_INLINE static bool StoreResult(PyObject* value, const TVMFFIAny* args, int32_t num_args,
+                                         TVMFFIAny* result) {
+    if (!IsPlainWrapper(value)) return Entry<StoreAnyResult>(value, args, num_args, result);
     TVMFFIObject* h = HoldHandle(AsWrapper(value));
     if (TVM_FFI_PREDICT_FALSE(h == nullptr)) return false;
     tie::StoreObject(h, result);
     return true;
   }
 
-  TVM_FFI_NO_INLINE static bool StoreAnyResult(PyObject* value, TVMFFIAny* result) {
+  // Whether the caller lends that tensor itself: then it may have it back.
+  static bool IsArgument(const DLTensor* tensor, const TVMFFIAny* args, int32_t num_args) {
+    for (int32_t i = 0; i < num_args; ++i) {
+      if (args[i].type_index == TypeIndex::kTVMFFIDLTensorPtr && args[i].v_ptr == tensor) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  TVM_FFI_NO_INLINE static bool StoreAnyResult(PyObject* value, const TVMFFIAny* args,
+                                               int32_t num_args, TVMFFIAny* result) {
     Conversion owned;
     TVMFFIAny view;
     if (!ToAnyInline(value, &view, &owned)) return false;
@@ -237,6 +250,10 @@ class PyCallback : public ffi::FunctionObj {
       Engine::AddStrong(view.v_obj);
       *result = view;
       return true;
+    }
+    if (TVM_FFI_PREDICT_FALSE(view.type_index == TypeIndex::kTVMFFIDLTensorPtr) &&
+        !IsArgument(static_cast<DLTensor*>(view.v_ptr), args, num_args)) {
+      return RefuseLent() != nullptr;
     }
     // What a view borrows, such as raw text and moved objects, is made a value of its own.
     if (int code = TVMFFIAnyViewToOwnedAny(&view, result)) {

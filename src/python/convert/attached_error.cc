@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Error attached to a Python exception, which describes it.
 //
-// Shared state: the name and the cell's function (NameOfAttached, HasFullCell): set on first use,
-// constant afterwards.
+// Shared state: the names and the cell's function (NameOfAttached, HasOwnSetState, HasFullCell):
+// set on first use, constant afterwards.
 #include "python/convert/attached_error.h"
 
 #include <tvm/ffi/error.h>
@@ -23,6 +23,15 @@ namespace {
 PyObject* NameOfAttached() {
   static std::atomic<PyObject*> name{nullptr};
   return FindOnce(&name, [] { return PyUnicode_InternFromString("__tvm_ffi_error__"); });
+}
+
+// Whether the class restores the state of its exceptions itself.
+bool HasOwnSetState(PyTypeObject* cls) {
+  static std::atomic<PyObject*> shared{nullptr};
+  PyObject* name = FindOnce(&shared, [] { return PyUnicode_InternFromString("__setstate__"); });
+  if (name == nullptr) PassOver();
+  auto* base = reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
+  return name != nullptr && _PyType_Lookup(cls, name) != _PyType_Lookup(base, name);
 }
 
 // Whether the error was made by the runtime or here. Those of old binaries may have a shorter cell.
@@ -48,8 +57,11 @@ ffi::ObjectPtr<ffi::Object> ExtraContextOf(const TVMFFIErrorCell* cell) {
 }
 
 void Attach(PyObject* exc, PyObject* error) {
+  // Copies and pickles restore it as the class does: by its __setstate__, which may know what there
+  // is to restore, or one attribute after the other. Where that would fail it is not attached.
+  if (HasOwnSetState(Py_TYPE(exc))) return;
   PyObject* name = NameOfAttached();
-  if (name == nullptr || PyObject_GenericSetAttr(exc, name, error) < 0) PassOver();
+  if (name == nullptr || PyObject_SetAttr(exc, name, error) < 0) PassOver();
 }
 
 Ref AttachedTo(PyObject* exc) {

@@ -155,6 +155,7 @@ bool ArrayFromItems(PyObject* items, ffi::Array<ffi::Any>* out, Arguments* insid
 // The general case; call the inline functions below instead.
 PyObject* FromOwnedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
 PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
+PyObject* FromArgumentSlow(const TVMFFIAny& value, const DLPackExchangeAPI* api);
 
 // Takes over an owned value. NULL with an error set.
 inline PyObject* FromOwnedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
@@ -162,11 +163,18 @@ inline PyObject* FromOwnedAny(const TVMFFIAny& value, const DLPackExchangeAPI* a
   if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return IntFromInt64(value.v_int64);
   return FromOwnedAnySlow(value, api);
 }
-// A value somebody else owns: arguments of a callback, elements of a container.
+// A value somebody else owns, such as an element of a container.
 inline PyObject* FromBorrowedAny(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
   if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapBorrowed(value.v_obj);
   if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return IntFromInt64(value.v_int64);
   return FromBorrowedAnySlow(value, api);
+}
+// The same of an argument of a callback. It alone may be a tensor that is only lent, because the
+// callback takes that back at its end.
+inline PyObject* FromArgument(const TVMFFIAny& value, const DLPackExchangeAPI* api = nullptr) {
+  if (value.type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin) return WrapBorrowed(value.v_obj);
+  if (value.type_index == ffi::TypeIndex::kTVMFFIInt) return IntFromInt64(value.v_int64);
+  return FromArgumentSlow(value, api);
 }
 
 }  // namespace tether_py

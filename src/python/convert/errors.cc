@@ -137,8 +137,10 @@ PyObject* PyErrorOf(PyObject* self, const Given& given) {
 }
 
 // The exception for an error that arrives, whose reference it takes over; null with an error set.
-Ref ExceptionFor(TVMFFIObject* h, const Given& given) {
+// `is_passing`: it was raised in Python and is on its way since.
+Ref ExceptionFor(TVMFFIObject* h, const Given& given, bool* is_passing) {
   RaisedException* raised = RaisedException::Of(h);
+  *is_passing = raised != nullptr && !raised->was_kept();
   if (raised == nullptr) {
     Ref error = Ref::Steal(WrapOwned(h));
     return error ? Ref::Steal(PyErrorOf(error.get(), given)) : Ref();
@@ -205,15 +207,22 @@ static PyObject* Raise(int code, const Given& given) {
   if (type != nullptr) PyErr_NormalizeException(&type, &value, &traceback);
   Ref type_ref = Ref::Steal(type), pending = Ref::Steal(value), tb = Ref::Steal(traceback);
   if (any_departed) SettleDepartures(h);
-  Ref exc = ExceptionFor(h, given);
+  bool is_passing;
+  Ref exc = ExceptionFor(h, given, &is_passing);
   if (!exc) return nullptr;
+  auto* cls = reinterpret_cast<PyObject*>(Py_TYPE(exc.get()));
+  // What is raised here has the exception being handled as its context. What is passing got it
+  // where it was raised.
+  if (!pending && !is_passing) {
+    PyErr_SetObject(cls, exc.get());
+    return nullptr;
+  }
   Ref context = Ref::Steal(PyException_GetContext(exc.get()));
   if (pending && pending.get() != exc.get() && !context) {
     if (tb) PyException_SetTraceback(pending.get(), tb.get());
     PyException_SetContext(exc.get(), Py_NewRef(pending.get()));
   }
-  PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(exc.get()))), Py_NewRef(exc.get()),
-                PyException_GetTraceback(exc.get()));
+  PyErr_Restore(Py_NewRef(cls), Py_NewRef(exc.get()), PyException_GetTraceback(exc.get()));
   return nullptr;
 }
 
@@ -231,6 +240,10 @@ PyObject* RaiseForField(int code, const std::string& field, const std::string& t
 }
 
 int InitErrors(PyObject* module) {
+  if (InitWatchList() != 0) {
+    PyErr_NoMemory();
+    return -1;
+  }
   ReserveDepartures();
   append_hook.names = Py_XNewRef(PyModule_GetDict(module));
   append_hook.name = PyUnicode_InternFromString("_WITH_APPEND_BACKTRACE");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // An exception on its way through C++, and what becomes of its frames.
 //
-// Shared state: watch_list: its own ShortLock; no Python code runs while it is held.
+// Shared state: watch_list: its own lock. No Python code runs and nothing is released under it.
 #include "python/convert/raised_exception.h"
+
+#include <pthread.h>
 
 #include <new>
 #include <utility>
@@ -97,10 +99,16 @@ PyObject* ExceptionIn(TVMFFIObject* error) {
 
 // ---- errors that arrived in Python while C++ keeps them ----
 
-WatchList watch_list;
+WatchList& watch_list = *new WatchList();  // outlives the last error
+
+int InitWatchList() {
+  // A child must not wait for a thread that does not exist there.
+  return pthread_atfork([] { watch_list.lock.lock(); }, [] { watch_list.lock.unlock(); },
+                        [] { watch_list.lock.unlock(); });
+}
 
 void WatchList::Add(RaisedException* error) {
-  std::lock_guard<ShortLock> guard(lock);
+  std::lock_guard<std::mutex> guard(lock);
   if (error->is_watched_) return;
   error->is_watched_ = true;
   error->next_watched_ = first;
@@ -110,7 +118,7 @@ void WatchList::Add(RaisedException* error) {
 }
 
 void WatchList::Remove(RaisedException* error) {
-  std::lock_guard<ShortLock> guard(lock);
+  std::lock_guard<std::mutex> guard(lock);
   RaisedException* next = error->next_watched_;
   RaisedException* previous = error->previous_watched_;
   if (next != nullptr) next->previous_watched_ = previous;
@@ -120,7 +128,7 @@ void WatchList::Remove(RaisedException* error) {
 
 std::vector<ffi::ObjectPtr<RaisedException>> WatchList::Alive() {
   std::vector<ffi::ObjectPtr<RaisedException>> alive;
-  std::lock_guard<ShortLock> guard(lock);
+  std::lock_guard<std::mutex> guard(lock);
   try {
     alive.reserve(count);
   } catch (const std::bad_alloc&) {

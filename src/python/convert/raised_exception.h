@@ -15,10 +15,10 @@
 #include <tvm/ffi/memory.h>
 
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "python/base/locks.h"
 #include "python/wrap/wrapper.h"
 
 namespace tether_py {
@@ -33,9 +33,10 @@ class RaisedException;
 
 // Errors that arrived in Python while C++ keeps them. Python frees no frame of an exception that is
 // alive, so each collection looks whether C++ alone still has it. An error takes itself off the
-// list when it dies: a weak reference would tell the collector that a thread may get hold of it.
+// list when it dies: a weak reference would tell the collector that a thread may get hold of it. It
+// may die on any thread, attached or not.
 struct WatchList {
-  ShortLock lock;
+  std::mutex lock;
   RaisedException* first = nullptr;
   size_t count = 0;
 
@@ -44,7 +45,9 @@ struct WatchList {
   // Those that are alive, each with a reference. Fewer if there is no memory for all.
   std::vector<ffi::ObjectPtr<RaisedException>> Alive();
 };
-extern WatchList watch_list;
+extern WatchList& watch_list;
+// Once: from now on a fork finds nobody else inside.
+int InitWatchList();
 // At a collection: exceptions that C++ alone holds need no frames.
 void ForgetUnusedFrames();
 
@@ -62,6 +65,9 @@ class RaisedException : public ffi::ErrorObj {
   }
 
   PyObject* exception() const { return exc_; }
+
+  // Whether C++ had kept it when it was thrown: it is not on its way from Python, but raised anew.
+  bool was_kept() const { return frames_are_gone_.load(); }
 
   // C++ keeps this beyond the call. Locals are released now: the traceback then names the same
   // places with frames that hold no locals.

@@ -49,6 +49,28 @@ inline const TVMFFIAny& CellOf(const ffi::Any& any) {
   return *ffi::details::AnyUnsafe::TVMFFIAnyPtrFromAny(any);
 }
 
+// An element that is held while other code may change its container. Dropping it may run any code,
+// so an exception is set aside for that.
+class HeldElement {
+ public:
+  HeldElement() = default;
+  HeldElement(const HeldElement&) = delete;
+  HeldElement& operator=(const HeldElement&) = delete;
+  ~HeldElement() {
+    if (TVM_FFI_PREDICT_TRUE(PyErr_Occurred() == nullptr)) return;
+    ErrorAside failure;
+    value_.reset();
+  }
+  void Hold(const ffi::Any& value) { value_ = value; }
+  bool Is(const ffi::Any& other) const { return value_.same_as(other); }
+  PyObject* ToPython(PyObject* container) const {
+    return FromBorrowedAny(CellOf(value_), TagOf(container));
+  }
+
+ private:
+  ffi::Any value_;
+};
+
 // What is put into a container: an element or a value, a key, or a list of elements.
 enum class Put { kElement, kKey, kList };
 

@@ -6,8 +6,10 @@
 #include "python/data/field_access.h"
 #include "python/base/entry.h"
 
+#include "core/kept_value.h"
 #include "python/base/python_api.h"
 #include "python/convert/errors.h"
+#include "python/data/tensor.h"
 #include "python/wrap/class_records.h"
 #include "python/wrap/notes.h"
 
@@ -113,6 +115,10 @@ int WriteBySetter(const Field& field, PyObject* obj, PyObject* value) {
   held = ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::Object>(UseHandle(AsWrapper(obj)));
   if (TVM_FFI_PREDICT_FALSE(!ffi::tether::FitsField(field.info, converted[1]))) {
     return RaiseOutOfRange(field, converted[1]);
+  }
+  if (ffi::tether::WouldKeepLent(field.info, converted[1])) {
+    RefuseLent();
+    return -1;
   }
   // A setter that is a function object has a message of its own.
   if (TVM_FFI_PREDICT_FALSE(converted[1].type_index == TypeIndex::kTVMFFIBigInt) &&

@@ -9,6 +9,7 @@
 #include "python/data/list_methods.h"
 
 #include <tvm/ffi/container/list.h>
+#include <tvm/ffi/container/map_ops.h>
 #include <tvm/ffi/function.h>
 
 #include <algorithm>
@@ -201,22 +202,36 @@ PyObject* ListClear(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
+// What cannot be converted stays in, so the element is converted first, which may run other code,
+// and removed if it is still there.
 PyObject* ListPopIndex(PyObject* self, PyObject* arg) {
   Py_ssize_t index;
   if (!ReadIndex(arg, &index)) return nullptr;
-  ffi::List<ffi::Any> list(ffi::UnsafeInit{});
-  ffi::Any item;
-  {
+  for (int i = 0; i < ffi::tether::kMaxSearches; ++i) {
+    HeldElement item;
+    ffi::List<ffi::Any> list(ffi::UnsafeInit{});
+    {
+      CriticalSection section(self);
+      if (!UseList(self, &list)) return nullptr;
+      auto size = static_cast<Py_ssize_t>(list.size());
+      if (size == 0) return PyErr_Format(PyExc_IndexError, "pop from empty list");
+      Py_ssize_t at = index < 0 ? index + size : index;
+      if (at < 0 || at >= size) return IndexError(size, index);
+      item.Hold(list[at]);
+    }
+    Ref result = Ref::Steal(item.ToPython(self));
+    if (!result) return nullptr;
+    ffi::List<ffi::Any> now(ffi::UnsafeInit{});
     CriticalSection section(self);
-    if (!UseList(self, &list)) return nullptr;
-    auto size = static_cast<Py_ssize_t>(list.size());
-    if (size == 0) return PyErr_Format(PyExc_IndexError, "pop from empty list");
+    if (!UseList(self, &now)) return nullptr;
+    auto size = static_cast<Py_ssize_t>(now.size());
     Py_ssize_t at = index < 0 ? index + size : index;
-    if (at < 0 || at >= size) return IndexError(size, index);
-    item = list[at];
-    list.erase(list.begin() + at);
+    if (at < 0 || at >= size || !item.Is(now[at])) continue;
+    now.erase(now.begin() + at);
+    return result.release();
   }
-  return FromOwnedAny(ffi::details::AnyUnsafe::MoveAnyToTVMFFIAny(std::move(item)), TagOf(self));
+  return PyErr_Format(PyExc_RuntimeError,
+                      "List changed whenever the element to remove was converted");
 }
 
 PyObject* ListFill(PyObject* self, PyObject* items) { return SeqFill(self, items, true); }

@@ -208,24 +208,84 @@ PyObject* MapKeysIter(PyObject* self, PyObject*) { return MakeMapIterator(self, 
 PyObject* MapValuesIter(PyObject* self, PyObject*) { return MakeMapIterator(self, Part::kValues); }
 PyObject* MapItemsIter(PyObject* self, PyObject*) { return MakeMapIterator(self, Part::kItems); }
 
-// Takes a key out of a Dict, in one search. Calls gone(value), which may take the value over, or
-// missing().
-template <typename Gone, typename Missing>
-PyObject* DictTake(PyObject* self, PyObject* key, const Gone& gone, const Missing& missing) {
-  ffi::Any wanted, value;
-  if (!ToOwnedAny(key, &wanted)) return CannotBeElement(key) ? missing() : nullptr;
-  {
-    CriticalSection section(self);
-    TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIDict, TypeIndex::kTVMFFIDict);
-    if (h == nullptr) return nullptr;
-    ffi::ObjectPtr<ffi::Object> hold = Hold(h);
-    auto* dict = static_cast<ffi::MapBaseObj*>(hold.get());
-    const uint64_t index = ffi::tether::MapOps::FindIndex(dict, wanted, "erase");
-    if (index == ffi::tether::MapOps::EndIndex(dict)) return missing();
-    value = ffi::tether::MapOps::Entry(dict, index)->second;
-    ffi::tether::MapOps::EraseIndex(dict, index);
+// The Dict behind `self`, held. Null with an error set.
+ffi::ObjectPtr<ffi::MapBaseObj> HoldDict(PyObject* self) {
+  TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIDict, TypeIndex::kTVMFFIDict);
+  return h != nullptr ? ffi::details::ObjectUnsafe::ObjectPtrFromUnowned<ffi::MapBaseObj>(h)
+                      : nullptr;
+}
+
+// An entry of a Dict, as it was found.
+struct FoundEntry {
+  uint64_t index = 0;
+  HeldElement key, value;
+
+  // False if the index is that of no entry.
+  bool Hold(const ffi::MapBaseObj* dict, uint64_t i) {
+    if (i == ffi::tether::MapOps::EndIndex(dict)) return false;
+    index = i;
+    const ffi::tether::MapEntry* entry = ffi::tether::MapOps::Entry(dict, i);
+    key.Hold(entry->first);
+    value.Hold(entry->second);
+    return true;
   }
-  return gone(&value);
+  bool IsStillIn(const ffi::MapBaseObj* dict) const {
+    if (!ffi::tether::MapOps::IsOccupied(dict, index)) return false;
+    const ffi::tether::MapEntry* entry = ffi::tether::MapOps::Entry(dict, index);
+    return key.Is(entry->first) && value.Is(entry->second);
+  }
+};
+
+// Takes an entry out of a Dict. What cannot be converted stays in, so the entry is converted first,
+// which may run other code, and removed if it is still there and is_still_found(dict, index).
+// Otherwise everything begins anew. find(dict) gives an index; convert(entry) or missing() makes
+// the result.
+template <typename Find, typename Again, typename Convert, typename Missing>
+PyObject* DictTake(PyObject* self, const Find& find, const Again& is_still_found,
+                   const Convert& convert, const Missing& missing) {
+  for (int i = 0; i < ffi::tether::kMaxSearches; ++i) {
+    FoundEntry entry;
+    bool exists;
+    {
+      CriticalSection section(self);
+      ffi::ObjectPtr<ffi::MapBaseObj> dict = HoldDict(self);
+      if (dict == nullptr) return nullptr;
+      exists = entry.Hold(dict.get(), find(dict.get()));
+    }
+    if (!exists) return missing();
+    Ref result = Ref::Steal(convert(entry));
+    if (!result) return nullptr;
+    CriticalSection section(self);
+    ffi::ObjectPtr<ffi::MapBaseObj> dict = HoldDict(self);
+    if (dict == nullptr) return nullptr;
+    if (!entry.IsStillIn(dict.get()) || !is_still_found(dict.get(), entry.index)) continue;
+    ffi::tether::MapOps::EraseIndex(dict.get(), entry.index);
+    return result.release();
+  }
+  return PyErr_Format(PyExc_RuntimeError,
+                      "Dict changed whenever the entry to remove was converted");
+}
+
+uint64_t FindToErase(const ffi::MapBaseObj* dict, const ffi::Any& key) {
+  return ffi::tether::MapOps::FindIndex(dict, key, "erase");
+}
+
+// False with an error set.
+bool DictDelete(PyObject* self, PyObject* key) {
+  ffi::Any wanted;
+  bool can_be_there = ToOwnedAny(key, &wanted);
+  if (!can_be_there && !CannotBeElement(key)) return false;
+  FoundEntry entry;
+  bool existed = false;
+  if (can_be_there) {
+    CriticalSection section(self);
+    ffi::ObjectPtr<ffi::MapBaseObj> dict = HoldDict(self);
+    if (dict == nullptr) return false;
+    existed = entry.Hold(dict.get(), FindToErase(dict.get(), wanted));
+    if (existed) ffi::tether::MapOps::EraseIndex(dict.get(), entry.index);
+  }
+  if (!existed) KeyErrorFor(key);
+  return existed;
 }
 
 // Converts a key and a value that a Dict is to hold.
@@ -238,11 +298,7 @@ bool ConvertEntry(PyObject* self, PyObject* key, PyObject* value, ffi::Any* conv
 }
 
 int DictAssign(PyObject* self, PyObject* key, PyObject* value) {
-  if (value == nullptr) {
-    const auto gone = [](ffi::Any*) { return Py_NewRef(Py_None); };
-    Ref done = Ref::Steal(DictTake(self, key, gone, [key] { return KeyErrorFor(key); }));
-    return done ? 0 : -1;
-  }
+  if (value == nullptr) return DictDelete(self, key) ? 0 : -1;
   ffi::Any converted_key, converted_value;
   if (!ConvertEntry(self, key, value, &converted_key, &converted_value)) return -1;
   CriticalSection section(self);
@@ -282,29 +338,20 @@ PyObject* DictSetDefault(PyObject* self, PyObject* args) {
 
 // Takes the first entry out of a Dict, which asks no key for anything.
 PyObject* DictPopItem(PyObject* self, PyObject*) {
-  ffi::Any key, value;
-  {
-    CriticalSection section(self);
-    TVMFFIObject* h = UseAs(self, TypeIndex::kTVMFFIDict, TypeIndex::kTVMFFIDict);
-    if (h == nullptr) return nullptr;
-    ffi::ObjectPtr<ffi::Object> hold = Hold(h);
-    auto* dict = static_cast<ffi::MapBaseObj*>(hold.get());
-    if (dict->size() == 0) {
-      PyErr_SetString(PyExc_KeyError, "popitem(): this Dict is empty");
-      return nullptr;
-    }
-    const uint64_t index = ffi::tether::MapOps::FirstIndex(dict);
-    const ffi::tether::MapEntry* entry = ffi::tether::MapOps::Entry(dict, index);
-    key = entry->first;
-    value = entry->second;
-    ffi::tether::MapOps::EraseIndex(dict, index);
-  }
-  Ref first = Ref::Steal(FromOwnedValue(self, &key));
-  Ref second = first ? Ref::Steal(FromOwnedValue(self, &value)) : Ref();
-  return second ? PyTuple_Pack(2, first.get(), second.get()) : nullptr;
+  return DictTake(
+      self, ffi::tether::MapOps::FirstIndex,
+      [](const ffi::MapBaseObj* dict, uint64_t index) {
+        return ffi::tether::MapOps::FirstIndex(dict) == index;
+      },
+      [self](const FoundEntry& entry) -> PyObject* {
+        Ref key = Ref::Steal(entry.key.ToPython(self));
+        Ref value = key ? Ref::Steal(entry.value.ToPython(self)) : Ref();
+        return value ? PyTuple_Pack(2, key.get(), value.get()) : nullptr;
+      },
+      [] { return PyErr_Format(PyExc_KeyError, "popitem(): this Dict is empty"); });
 }
 
-// pop(key[, default]) in one step, so that no other code runs between lookup and removal.
+// pop(key[, default]). What is removed is what is returned, whatever other code does meanwhile.
 PyObject* DictPop(PyObject* self, PyObject* args) {
   Py_ssize_t n = PyTuple_GET_SIZE(args);
   if (n < 1 || n > 2) {
@@ -313,9 +360,15 @@ PyObject* DictPop(PyObject* self, PyObject* args) {
   }
   PyObject* key = PyTuple_GET_ITEM(args, 0);
   PyObject* fallback = n == 2 ? PyTuple_GET_ITEM(args, 1) : nullptr;
+  const auto missing = [key, fallback] {
+    return fallback != nullptr ? Py_NewRef(fallback) : KeyErrorFor(key);
+  };
+  ffi::Any wanted;
+  if (!ToOwnedAny(key, &wanted)) return CannotBeElement(key) ? missing() : nullptr;
   return DictTake(
-      self, key, [self](ffi::Any* value) { return FromOwnedValue(self, value); },
-      [key, fallback] { return fallback != nullptr ? Py_NewRef(fallback) : KeyErrorFor(key); });
+      self, [&](const ffi::MapBaseObj* dict) { return FindToErase(dict, wanted); },
+      [](const ffi::MapBaseObj*, uint64_t) { return true; },
+      [self](const FoundEntry& entry) { return entry.value.ToPython(self); }, missing);
 }
 
 // ---- types ----

@@ -4,6 +4,7 @@
 // Shared state: what a Tensor shows is read in the critical section of its wrapper (TensorUse).
 #include "python/data/tensor.h"
 
+#include "core/kept_value.h"
 #include "python/base/python_api.h"
 #include "python/data/exchange_api.h"
 #include "python/data/own_exchange.h"
@@ -78,7 +79,12 @@ PyObject* FromTensorResult(DLTensor* tensor, PyObject* const* args, Arguments* c
       return FromBorrowedAny(arg);
     }
   }
-  return FromTensorView(tensor);
+  return RefuseLent();
+}
+
+PyObject* RefuseLent() {
+  PyErr_SetString(PyExc_ValueError, ffi::tether::kCannotKeepLent);
+  return nullptr;
 }
 
 // ---- coming from Python

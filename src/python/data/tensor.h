@@ -36,7 +36,11 @@ PyObject* FromTensorStrict(TVMFFIObject* h, const DLPackExchangeAPI* api);
 // A tensor that C++ lends; EndView takes it back, which leaves the Python object empty.
 PyObject* FromTensorView(DLTensor* tensor);
 void EndView(PyObject* obj);
-// The result of a call that is a bare DLTensor*: the argument that it belongs to, if any.
+// A DLTensor* that an owning value is to hold, or holds: nobody says until when it is valid. Sets
+// an error.
+PyObject* RefuseLent();
+// The result of a call that is a bare DLTensor*: the argument that it belongs to. NULL with an
+// error set, also if there is none.
 PyObject* FromTensorResult(DLTensor* tensor, PyObject* const* args, Arguments* converted);
 
 }  // namespace tether_py

@@ -74,7 +74,7 @@ PyObject* FromPod(const TVMFFIAny& value) {
     case TypeIndex::kTVMFFIDevice:
       return FromDevice(value.v_device);
     case TypeIndex::kTVMFFIDLTensorPtr:
-      return FromTensorView(static_cast<DLTensor*>(value.v_ptr));
+      return RefuseLent();
     case TypeIndex::kTVMFFIRawStr:
       return PyErr_Format(PyExc_ValueError, "Return value cannot be RawStr");
     case TypeIndex::kTVMFFIByteArrayPtr:
@@ -128,6 +128,13 @@ PyObject* FromOwnedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api)
     default:
       return Tagged(WrapOwned(h), api);
   }
+}
+
+PyObject* FromArgumentSlow(const TVMFFIAny& value, const DLPackExchangeAPI* api) {
+  if (value.type_index == TypeIndex::kTVMFFIDLTensorPtr) {
+    return FromTensorView(static_cast<DLTensor*>(value.v_ptr));
+  }
+  return FromBorrowedAnySlow(value, api);
 }
 
 PyObject* FromBorrowedAnySlow(const TVMFFIAny& value, const DLPackExchangeAPI* api) {

@@ -4,6 +4,7 @@
 #include <tvm/ffi/container/map.h>
 
 #include "python/base/python_api.h"
+#include "python/data/tensor.h"
 #include "python/kinds/setters.h"
 #include "python/kinds/store.h"
 
@@ -101,6 +102,9 @@ bool ToOwnedAny(PyObject* obj, ffi::Any* out, Arguments* nested_in) {
   Conversion args;
   TVMFFIAny view;
   if (!ToAny(obj, &view, &args)) return false;
+  if (TVM_FFI_PREDICT_FALSE(view.type_index == ffi::TypeIndex::kTVMFFIDLTensorPtr)) {
+    return RefuseLent() != nullptr;
+  }
   if (TVM_FFI_PREDICT_FALSE(args.context() != nullptr) && nested_in != nullptr) {
     CallContext* context = nested_in->MutableContext();
     if (args.context()->api != nullptr) context->api = args.context()->api;

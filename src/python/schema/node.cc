@@ -68,7 +68,7 @@ bool Fits(const Node* node, int32_t type_index) {
 bool IsNative(const Node* node, int32_t index) {
   switch (node->origin) {
     case Origin::kAny:
-      return true;
+      return index != TypeIndex::kTVMFFIDLTensorPtr;  // refused, not kept
     case Origin::kNone:
       return index == TypeIndex::kTVMFFINone;
     case Origin::kInt:

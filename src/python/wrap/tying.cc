@@ -12,6 +12,7 @@
 #include "python/wrap/hidden.h"
 #include "python/wrap/learn_collector.h"
 #include "python/wrap/object_lock.h"
+#include "python/wrap/recorder.h"
 #include "python/wrap/release_queue.h"
 #include "python/wrap/wrapper.h"
 
@@ -129,7 +130,10 @@ int InitTying(PyObject* module) {
   // Before anything else at exit: what threads drop from then on that are not attached is leaked.
   Ref hook = Ref::Steal(PyObject_GetAttrString(module, "_at_exit"));
   if (!hook || !CallAtExit(hook.get())) return -1;
-  pthread_atfork(nullptr, nullptr, [] {
+  auto before_fork = [] { recorder.lock.lock(); };  // any thread may be inside
+  auto in_parent = [] { recorder.lock.unlock(); };
+  pthread_atfork(before_fork, in_parent, [] {
+    recorder.lock.unlock();
     Engine::list().AfterForkInChild();
     CallArguments::ForgetOtherThreads();
     ForgetOtherThreads();
