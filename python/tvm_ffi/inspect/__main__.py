@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import graph, start_recording
+from . import _quiet, graph, start_recording
 
 
 def write_page(path: Path, title: str) -> None:
@@ -31,7 +31,8 @@ def write_page(path: Path, title: str) -> None:
     # Most functions are those of the package: what else there is comes first.
     counts = sorted(found.by_type().items(), key=lambda item: "unction" in item[0])
     kinds = ", ".join(f"{count} {name}" for name, count in counts[:5])
-    print(f"tvm_ffi.inspect: {len(found.nodes)} objects ({kinds}) in {path}", file=sys.stderr)
+    text = f"tvm_ffi.inspect: {len(found.nodes)} objects ({kinds}) in {path}"
+    print(_quiet.printable(text), file=sys.stderr)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
