@@ -534,7 +534,7 @@ def test_any_name_can_be_shown(name: str, tmp_path: Path) -> None:
     graph = inspect.graph(holder)
     shown = repr(name)[1:-1]
 
-    page = graph.to_html(tmp_path / "page.html", title=name)
+    graph.to_html(tmp_path / "page.html", title=name)
     scripts = Scripts()
     scripts.feed((tmp_path / "page.html").read_text(encoding="utf-8"))
     data = json.loads(scripts.found[0])
@@ -995,6 +995,11 @@ def test_the_command_writes_a_page_of_a_program_that_fails(tmp_path: Path) -> No
     [
         (["-o", "nowhere/page.html", "program.py"], "cannot write"),
         (["no_such_file.py"], "there is no file no_such_file.py"),
+        (["."], "there is no file ."),
+        (["--signal", "SIGFOO", "program.py"], "there is no signal SIGFOO"),
+        (["--signal", "SIG_DFL", "program.py"], "there is no signal SIG_DFL"),
+        (["--signal", "signal", "program.py"], "there is no signal signal"),
+        (["--signal", "SIGKILL", "program.py"], "cannot wait for SIGKILL"),
         (["-m", "no_such_package.module"], "there is no module no_such_package.module"),
         ([], "the following arguments are required: SCRIPT\n"),
     ],
@@ -1009,6 +1014,13 @@ def test_the_command_stops_before_the_program_runs(
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_the_command_says_that_the_page_could_not_be_written(tmp_path: Path) -> None:
+    code, out, err = run_command("-o", "/dev/full", script="print(1)\n", tmp_path=tmp_path)
+    assert (code, out) == (1, "1\n")
+    assert err == "tvm_ffi.inspect: cannot write /dev/full: No space left on device\n"
 
 
 def test_the_summary_of_the_command_names_what_the_program_made(tmp_path: Path) -> None:
