@@ -315,7 +315,8 @@ print('\\n' + json.dumps(found))
 
 def _examine(names: list[str]) -> dict[str, Any]:
     """Run `report` in a fresh process that first imports what the user named."""
-    modules, libraries = [], []
+    modules: list[str] = []
+    libraries: list[str] = []
     for name in names:
         could_be_a_module = all(part.isidentifier() for part in name.split("."))
         is_a_module = could_be_a_module and not name.endswith(".so")

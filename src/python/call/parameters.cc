@@ -10,8 +10,8 @@ namespace tether_py {
 
 namespace {
 
-// The place of a name in a tuple of interned names, or -1. From the end: a parameter of a method may
-// be called as the object, which comes first and has no keyword then.
+// The place of a name in a tuple of interned names, or -1. From the end: a parameter of a method
+// may be called as the object, which comes first and has no keyword then.
 Py_ssize_t PlaceOf(PyObject* name, PyObject* names) {
   Py_ssize_t count = PyTuple_GET_SIZE(names);
   for (Py_ssize_t i = count - 1; i >= 0; --i) {
