@@ -120,6 +120,10 @@ class dtype(str):
         own = self._tvm_ffi_dtype
         if not -(2**15) <= lanes < 2**15:
             raise OverflowError(f"dtype lanes {lanes} is out of range [-32768, 32767]")
+        if lanes == 0:
+            raise ValueError("a dtype has at least one lane, or a negative number for xvscale")
+        if lanes == -1:  # which the canonical text of C++ leaves out
+            return dtype(f"{self.with_lanes(1)}xvscalex1")
         return _from_cdtype(
             core._create_cdtype_from_tuple(core.DataType, own.type_code, own.bits, lanes)
         )

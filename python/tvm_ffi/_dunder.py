@@ -452,7 +452,10 @@ def _make_replace() -> Callable[..., Any]:
     def __replace__(self: Any, **changes: Any) -> Any:
         result = self.__copy__()
         for name, value in changes.items():
-            getattr(type(result), name).set(result, value)
+            store = getattr(getattr(type(result), name, None), "set", None)
+            if store is None:
+                raise AttributeError(f"{type(result).__name__} has no field {name!r}")
+            store(result, value)
         return result
 
     return __replace__

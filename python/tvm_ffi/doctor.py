@@ -20,6 +20,7 @@ import argparse
 import gc
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -206,7 +207,32 @@ def _installed_libraries() -> Iterator[tuple[str, str]]:
                 yield str(distribution.locate_file(file)), owner
 
 
-def _clients(extra: list[str]) -> list[dict[str, Any]]:
+def _named_libraries(names: list[str], errors: list[str]) -> list[str]:
+    """Return the libraries that were named, and those in the folders that were."""
+    import tvm_ffi
+
+    why_not = tvm_ffi.get_global_func("ffi.tether.WhyNotALibrary")
+    found = []
+    for name in names:
+        inside = [name]
+        if name and Path(name).is_dir():
+            inside = [
+                str(path)
+                for path in sorted(Path(name).rglob("*.so*"))
+                if re.search(r"\.so(\.\d+)*$", path.name) and path.is_file()
+            ]
+            if not inside:
+                errors.append(f"{name}: there is no library in this folder")
+        for path in inside:
+            problem = why_not(path)
+            if problem:
+                errors.append(f"{path}: {problem}")
+            else:
+                found.append(path)
+    return found
+
+
+def _clients(extra: list[str], others: list[str]) -> list[dict[str, Any]]:
     clients: dict[str, dict[str, Any]] = {}
     own = {os.path.realpath(path) for path in (*_PACKAGE.glob("lib/*"), *_PACKAGE.glob("core.*"))}
     loaded = {os.path.realpath(path) for path in _mapped_files() if ".so" in path}
@@ -218,13 +244,16 @@ def _clients(extra: list[str]) -> list[dict[str, Any]]:
         described = _client(real, real in loaded, owner)
         if described is not None:
             clients[real] = described
+        elif path in extra and path not in others:
+            others.append(path)
     return list(clients.values())
 
 
 def report(libraries: list[str] | None = None) -> dict[str, Any]:
     """Describe this process: what is loaded, whether tying works, what may be wrong.
 
-    `libraries` are paths of further libraries to look at; they are not loaded.
+    `libraries` are paths of further libraries, or of folders with some, to look at; they are not
+    loaded.
     """
     import tvm_ffi
     from tvm_ffi import libinfo, tying
@@ -237,7 +266,8 @@ def report(libraries: list[str] | None = None) -> dict[str, Any]:
             f"two runtimes are loaded: {runtimes[0]} and {other}; they do not know each other's "
             "types and functions. Remove the package that brings the second"
         )
-    clients = _clients(libraries or [])
+    others: list[str] = []
+    clients = _clients(_named_libraries(libraries or [], errors), others)
     for client in clients:
         if client["problem"]:
             (errors if client["loaded"] else warnings).append(client["problem"])
@@ -252,6 +282,7 @@ def report(libraries: list[str] | None = None) -> dict[str, Any]:
         "tying": {"enabled": tying.enabled(), **_self_tests(errors)},
         "runtimes": runtimes,
         "clients": clients,
+        "others": others,
         "errors": errors,
         "warnings": warnings,
     }
@@ -273,9 +304,9 @@ _CHILD = """\
 import importlib, json, sys
 sys.path.insert(0, sys.argv[2])
 from tvm_ffi import doctor
-libraries = []
-for name in json.loads(sys.argv[1]):
-    libraries.append(name) if '/' in name or name.endswith('.so') else importlib.import_module(name)
+modules, libraries = json.loads(sys.argv[1])
+for name in modules:
+    importlib.import_module(name)
 found = doctor.report(libraries)
 sys.stdout.flush()
 print('\\n' + json.dumps(found))
@@ -284,8 +315,14 @@ print('\\n' + json.dumps(found))
 
 def _examine(names: list[str]) -> dict[str, Any]:
     """Run `report` in a fresh process that first imports what the user named."""
+    modules: list[str] = []
+    libraries: list[str] = []
+    for name in names:
+        could_be_a_module = all(part.isidentifier() for part in name.split("."))
+        is_a_module = could_be_a_module and not name.endswith(".so")
+        (modules if is_a_module else libraries).append(name)
     command = [sys.executable, "-X", "faulthandler", "-c", _CHILD]
-    command += [json.dumps(names), str(_PACKAGE.parent)]
+    command += [json.dumps([modules, libraries]), str(_PACKAGE.parent)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         found: dict[str, Any] = json.loads(done.stdout.rstrip().rpartition("\n")[2])
@@ -294,7 +331,7 @@ def _examine(names: list[str]) -> dict[str, Any]:
         how = f"was ended by {signal.Signals(-done.returncode).name}"
     else:
         how = f"failed with exit status {done.returncode}"
-    what = ", ".join(["tvm_ffi", *names])
+    what = ", ".join(["tvm_ffi", *modules])
     text = done.stderr.strip()
     return {
         "interpreter": _interpreter(),
@@ -362,6 +399,8 @@ def _print_text(found: dict[str, Any]) -> None:
         source = "" if client["by_note"] else ", by what it contains"
         owner = f" ({client['package']})" if client["package"] else ""
         print(f"  {client['built_with']}{source}, {state}: {client['path']}{owner}")
+    for path in found.get("others", []):
+        print(f"  does not use the interface: {path}")
     for kind in ("warnings", "errors"):
         for text in found[kind]:
             print(f"{kind[:-1]}: {text}")
@@ -372,6 +411,12 @@ def _print_text(found: dict[str, Any]) -> None:
 # ---- the stand-in -------------------------------------------------------------------------------
 
 
+# What pip accepts in the name of a wheel.
+_VERSION = re.compile(
+    r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+(\.[a-z0-9]+)*)?", re.ASCII
+)
+
+
 def write_stand_in(directory: str | os.PathLike[str], version: str) -> Path:
     """Write a wheel named apache-tvm-ffi that contains nothing and requires tether-ffi.
 
@@ -379,6 +424,8 @@ def write_stand_in(directory: str | os.PathLike[str], version: str) -> Path:
     """
     import zipfile
 
+    if not _VERSION.fullmatch(version):
+        raise ValueError(f"{version!r} is not a version such as 0.1.15 or 0.1.15.post2")
     info = f"apache_tvm_ffi-{version}.dist-info"
     files = {
         f"{info}/METADATA": (
@@ -407,7 +454,7 @@ def main(arguments: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "names", nargs="*", help="modules to import first, or paths of libraries to look at"
+        "names", nargs="*", help="modules to import first, or libraries, or folders, to look at"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--strict", action="store_true", help="warnings also give exit status 1")
@@ -418,10 +465,17 @@ def main(arguments: list[str] | None = None) -> int:
         help="its version; by default the interface level, which some requirements exclude",
     )
     options = parser.parse_args(arguments)
-    if options.stand_in:
+    if options.stand_in is not None:
         from tvm_ffi import __version__
 
-        print(write_stand_in(options.stand_in, options.stand_in_version or __version__))
+        version = __version__ if options.stand_in_version is None else options.stand_in_version
+        try:
+            print(write_stand_in(options.stand_in, version))
+        except ValueError as error:
+            parser.error(f"--stand-in-version: {error}")
+        except OSError as error:
+            print(f"cannot write to {options.stand_in}: {error.strerror}", file=sys.stderr)
+            return 1
         return 0
     found = _examine(options.names)
     _check_installation(found)

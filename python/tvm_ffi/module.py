@@ -158,6 +158,11 @@ def load_module(path: str | os.PathLike[str], keep_module_alive: bool = True) ->
     holds the module or a function of it; but it stays, too, once it has returned an object (a text
     of more than seven bytes is one) or registered something, because to delete that may need code
     of the library.
+
+    While a library is loaded, the system's loader gives it again for the same path. So a file that
+    was built again runs its old code, of which a warning tells, and static initialisers that failed
+    do not run again: their error is raised each time. In both cases load a copy of the file under
+    another name, or start a new process.
     """
     name = os.fspath(path)
     if not isinstance(name, str):
@@ -165,6 +170,15 @@ def load_module(path: str | os.PathLike[str], keep_module_alive: bool = True) ->
     # The system's loader does not look for a bare name in the working directory.
     if os.sep not in name and os.access(name, os.F_OK):
         name = f".{os.sep}{name}"
+    if core._get_global_func("ffi.tether.IsChangedSinceLoaded", False)(name):
+        import warnings
+
+        warnings.warn(
+            f"{name} has changed since this process loaded it; the code that was loaded then is "
+            "used. To run the new code, load a copy under another name, or start a new process",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     try:
         module = _ffi_api.ModuleLoadFromFile(name)
     except RuntimeError as error:

@@ -26,6 +26,7 @@ void ForEachHeld(Visit visit) {
   visit(&locks.import_lookups);
   visit(&locks.system_symbols);
   visit(&locks.failed_libraries);
+  visit(&locks.loaded_files);
   visit(&locks.places);
   visit(&locks.debug_info);
   visit(&locks.loader);

@@ -50,6 +50,7 @@ struct Locks {
   std::mutex import_lookups;
   std::mutex system_symbols;
   std::mutex failed_libraries;
+  std::mutex loaded_files;
   std::mutex places;
   // Nothing is done under it that waits for a thread in the initialiser of a library: that may
   // throw and wait for it.

@@ -8,6 +8,7 @@
 #include <tvm/ffi/reflection/registry.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 
@@ -75,6 +76,12 @@ class ElfFile {
            header.e_ident[EI_DATA] == (IsLittleEndian() ? ELFDATA2LSB : ELFDATA2MSB) &&
            header.e_type == ET_DYN;
   }
+
+  bool IsElf() const {
+    return size_ >= SELFMAG && data_ != nullptr && std::memcmp(data_, ELFMAG, SELFMAG) == 0;
+  }
+
+  size_t size() const { return size_; }
 
   template <typename T>
   bool Read(size_t offset, T* out) const {
@@ -369,6 +376,47 @@ std::optional<ClientInfo> ReadClientInfo([[maybe_unused]] const std::string& pat
   return std::nullopt;
 }
 
+std::string WhatIsCutOff([[maybe_unused]] const std::string& path) {
+#ifdef __ELF__
+  ElfFile file(path);
+  if (!file.IsLibraryOfThisMachine()) return "";
+  ElfW(Ehdr) header;
+  size_t end = 0;
+  std::vector<ElfW(Phdr)> segments = file.Segments();
+  for (const ElfW(Phdr) & segment : segments) {
+    if (segment.p_type == PT_LOAD) {
+      end = std::max(end, static_cast<size_t>(segment.p_offset + segment.p_filesz));
+    }
+  }
+  bool has_all = file.Read(0, &header) && segments.size() == header.e_phnum;
+  if (has_all && end <= file.size()) return "";
+  return "the file is cut off: it has " + std::to_string(file.size()) + " bytes, and its headers " +
+         (has_all ? "speak of " + std::to_string(end) : "are not complete");
+#else
+  return "";
+#endif
+}
+
+namespace {
+
+// Why a file cannot be a client, as far as the file tells; empty if it can.
+std::string WhyNotALibrary([[maybe_unused]] const std::string& path) {
+#ifdef __ELF__
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return std::strerror(errno);
+  if (!S_ISREG(status.st_mode)) return "it is not a file";
+  if (access(path.c_str(), R_OK) != 0) return std::strerror(errno);
+  ElfFile file(path);
+  if (!file.IsElf()) return "it is not a shared library";
+  if (!file.IsLibraryOfThisMachine()) return "it is not a shared library for this machine";
+  return WhatIsCutOff(path);
+#else
+  return "";
+#endif
+}
+
+}  // namespace
+
 void CheckClient([[maybe_unused]] const std::string& path) {
 #ifdef __ELF__
   std::optional<ClientInfo> info = ReadClientInfo(path, false);
@@ -434,6 +482,8 @@ TVM_FFI_STATIC_INIT_BLOCK() {
              std::optional<ClientInfo> info = ReadClientInfo(path, true);
              return info.has_value() ? Any(ToMap(*info)) : Any(nullptr);
            })
+      .def("ffi.tether.WhyNotALibrary",
+           [](const String& path) { return String(WhyNotALibrary(path)); })
       .def("ffi.tether.CheckClient", [](const String& path) { CheckClient(path); });
 }
 

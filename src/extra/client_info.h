@@ -46,6 +46,10 @@ struct ClientInfo {
 // out the release takes a search through the whole file; `recognise` asks for it.
 std::optional<ClientInfo> ReadClientInfo(const std::string& path, bool recognise);
 
+// What is missing at the end of the file of a library, in words; empty if nothing is. The loader
+// does not look: the process ends when it touches what is not there.
+std::string WhatIsCutOff(const std::string& path);
+
 // Throws RuntimeError with the library, what it was built for and what to do, if loading it would
 // end in a crash or in a second set of registries. Says nothing about files it cannot read.
 void CheckClient(const std::string& path);

@@ -18,6 +18,7 @@
 #include <windows.h>
 #else
 #include <dlfcn.h>
+#include <sys/stat.h>
 #endif
 #ifdef __ELF__
 #include <elf.h>
@@ -27,6 +28,7 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -287,6 +289,73 @@ class FailedLibraries {
   static inline auto* errors_ = new std::unordered_map<NativeHandle, Error>();
 };
 
+// The files of libraries as they were when they were loaded. The loader gives the same library
+// again for the same path, whatever has happened to the file.
+class LoadedFiles {
+ public:
+  struct File {
+    uint64_t device, inode, size, seconds, nanoseconds;
+
+    bool operator==(const File& other) const {
+      return device == other.device && inode == other.inode && size == other.size &&
+             seconds == other.seconds && nanoseconds == other.nanoseconds;
+    }
+  };
+
+  // Nothing if there is no such file, or if the platform does not tell.
+  static std::optional<File> FileAt([[maybe_unused]] const String& path) {
+#ifdef __linux__
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0) {
+      return File{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
+                  static_cast<uint64_t>(status.st_mtim.tv_sec),
+                  static_cast<uint64_t>(status.st_mtim.tv_nsec)};
+    }
+#endif
+    return std::nullopt;
+  }
+
+  // The library that is loaded from the path, or NULL.
+  static NativeHandle Find([[maybe_unused]] const String& path) {
+#ifdef __linux__
+    NativeHandle handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (handle != nullptr) CloseNative(handle);
+    return handle;
+#else
+    return nullptr;
+#endif
+  }
+
+  static void Set(NativeHandle handle, const File& file) {
+    std::lock_guard<std::mutex> lock(tether::locks.loaded_files);
+    files_->insert_or_assign(handle, file);
+  }
+
+  static bool IsChanged(const String& path) {
+    std::optional<File> now = FileAt(path);
+    NativeHandle handle = now.has_value() ? Find(path) : nullptr;
+    std::lock_guard<std::mutex> lock(tether::locks.loaded_files);
+    auto it = files_->find(handle);
+    return handle != nullptr && it != files_->end() && !(it->second == *now);
+  }
+
+ private:
+  static inline auto* files_ = new std::unordered_map<NativeHandle, File>();
+};
+
+// Made before the library is loaded.
+class NoteFile {
+ public:
+  explicit NoteFile(const String& path)
+      : file_(LoadedFiles::Find(path) == nullptr ? LoadedFiles::FileAt(path) : std::nullopt) {}
+  void Loaded(NativeHandle handle) const {
+    if (file_.has_value()) LoadedFiles::Set(handle, *file_);
+  }
+
+ private:
+  std::optional<LoadedFiles::File> file_;
+};
+
 }  // namespace
 
 std::unique_ptr<Library> OpenSharedLibrary(const String& path) {
@@ -295,9 +364,12 @@ std::unique_ptr<Library> OpenSharedLibrary(const String& path) {
   }
   // Before its static initialisers run, and while a missing symbol can still be an error.
   CheckClient(path);
-  std::string error;
+  // A bare name is not a path: the loader looks for it elsewhere.
+  std::string error =
+      std::strchr(path.c_str(), '/') != nullptr ? WhatIsCutOff(path) : std::string();
+  NoteFile note(path);
   LibraryLoad load(path);
-  NativeHandle handle = OpenNative(path, &error);
+  NativeHandle handle = error.empty() ? OpenNative(path, &error) : nullptr;
   try {
     load.Finish();
   } catch (const Error& failure) {
@@ -309,16 +381,20 @@ std::unique_ptr<Library> OpenSharedLibrary(const String& path) {
                                  << error;
   }
   FailedLibraries::ThrowIfFailed(handle);
+  note.Loaded(handle);
   return std::make_unique<SharedLibrary>(handle, path);
 }
 
 }  // namespace tether
 
 TVM_FFI_STATIC_INIT_BLOCK() {
-  reflection::GlobalDef().def("ffi.Module.load_from_file.so",
-                              [](const String& path, const String&) {
-                                return tether::MakeLibraryModule(tether::OpenSharedLibrary(path));
-                              });
+  reflection::GlobalDef()
+      .def("ffi.Module.load_from_file.so",
+           [](const String& path, const String&) {
+             return tether::MakeLibraryModule(tether::OpenSharedLibrary(path));
+           })
+      .def("ffi.tether.IsChangedSinceLoaded",
+           [](const String& path) { return tether::LoadedFiles::IsChanged(path); });
 }
 
 }  // namespace ffi

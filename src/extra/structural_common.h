@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/copy_tensor.h"
 #include "core/field_kind.h"
 #include "object_graph.h"
 
@@ -103,15 +104,25 @@ inline TVMFFIDefRegionKind RegionAskedByHook(int kind, TVMFFIDefRegionKind curre
   TVM_FFI_UNREACHABLE();
 }
 
-/*! \brief The bytes of a tensor, if they can be read here; `verb` completes the error message. */
-inline TVMFFIByteArray RequireHostContent(const DLTensor& tensor, const char* verb) {
+/*! \brief The elements of a tensor in their order, without the gaps that it may have in memory. */
+struct HostContent {
+  const char* data;
+  size_t size;
+  Optional<Tensor> copy;  // where there are gaps
+};
+
+/*! \brief The elements, if they can be read here; `verb` completes the error message. */
+inline HostContent RequireHostContent(const DLTensor& tensor, const char* verb) {
   TVM_FFI_ICHECK(tensor.device.device_type == kDLCPU) << "can only " << verb << " CPU tensor";
-  TVM_FFI_ICHECK(IsContiguous(tensor)) << "Can only " << verb << " contiguous tensor";
   // Tensors that a client made itself never went through an import.
   if (const Defect defect = FindDefect(tensor); defect != Defect::kNone) {
     TVM_FFI_THROW(ValueError) << "cannot " << verb << ": " << Describe(defect, tensor);
   }
-  return {static_cast<const char*>(tensor.data) + tensor.byte_offset, GetDataSize(tensor)};
+  if (!IsContiguous(tensor)) {
+    Tensor copy = CopyTensor(tensor);
+    return {static_cast<const char*>(copy.data_ptr()), GetDataSize(tensor), copy};
+  }
+  return {static_cast<const char*>(tensor.data) + tensor.byte_offset, GetDataSize(tensor), {}};
 }
 
 /*!

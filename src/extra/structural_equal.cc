@@ -40,8 +40,8 @@ bool EqualTensor(const DLTensor& lhs, const DLTensor& rhs, bool skip_content) {
     return false;
   }
   if (skip_content) return true;
-  TVMFFIByteArray left = RequireHostContent(lhs, "compare");
-  TVMFFIByteArray right = RequireHostContent(rhs, "compare");
+  HostContent left = RequireHostContent(lhs, "compare");
+  HostContent right = RequireHostContent(rhs, "compare");
   return left.size == 0 || std::memcmp(left.data, right.data, left.size) == 0;
 }
 

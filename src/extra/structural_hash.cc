@@ -48,7 +48,7 @@ uint64_t HashTensor(const DLTensor& tensor, bool skip_content) {
   dtype.v_dtype = tensor.dtype;
   hash = StableHashCombine(hash, dtype.v_uint64);
   if (skip_content) return hash;
-  TVMFFIByteArray content = RequireHostContent(tensor, "hash");
+  HostContent content = RequireHostContent(tensor, "hash");
   return StableHashCombine(hash, StableHashBytes(content.data, content.size));
 }
 

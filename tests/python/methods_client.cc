@@ -74,6 +74,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def_rw("count", &ShapeObj::count, "How many.")
       .def("get_count", &ShapeObj::Count, "Return the count.", keeps_gil)
       .def("add", &ShapeObj::Add, refl::arg("n"), refl::arg("times", 1), "Add `n` many times.")
+      .def("add_to", &ShapeObj::Add, refl::arg("self"), refl::arg("times", 1))
       .def("me", &ShapeObj::Self)
       .def("fail", &ShapeObj::Fail)
       .def("kind", [](const ShapeObj*) { return ffi::String("any shape"); })

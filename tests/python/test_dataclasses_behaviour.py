@@ -298,12 +298,49 @@ def test_replace_changes_a_copy() -> None:
     changed = replace(made, i=9, s="other")
     assert (changed.i, changed.s, made.i) == (9, "other", 1)
     assert changed.inner is made.inner
-    with pytest.raises(AttributeError):
-        replace(made, nothing=1)
-    with pytest.raises(AttributeError):
-        replace(made, __init__=1)
+    for name in ("nothing", "__init__"):
+        with pytest.raises(AttributeError, match=f"^Outer has no field '{name}'$"):
+            replace(made, **{name: 1})
+    for value in (5, type(made), None):
+        with pytest.raises(TypeError, match="should be called on c_class / py_class instances"):
+            replace(value)
     if sys.version_info >= (3, 13):
         assert copy.replace(made, i=4).i == 4
+
+
+def test_a_field_of_the_other_dataclasses_is_an_error() -> None:
+    import dataclasses
+
+    with pytest.raises(TypeError, match=r"Wrong.a .* use tvm_ffi.dataclasses.field"):
+
+        @py_class(fresh_key())
+        class Wrong(Object):
+            a: int = dataclasses.field(default=3)
+
+
+def test_a_subclass_without_the_decorator_is_the_same_type() -> None:
+    @py_class(fresh_key(), eq=True, order=True)
+    class Base(Object):
+        a: int
+        b: str = "default"
+
+    class Sub(Base):
+        def __init__(self) -> None:
+            with pytest.raises(ValueError, match="super"):
+                self.b  # noqa: B018
+            super().__init__(1)
+
+    @py_class(fresh_key(), frozen=True)
+    class Frozen(Base):
+        c: int = 3
+
+    assert Sub() == Base(1) and Base(1) == Sub() and Sub() < Base(2)
+    assert hash(Sub()) == hash(Base(1))
+    frozen = Frozen(1)
+    frozen.a = 5
+    with pytest.raises(AttributeError):
+        frozen.c = 5
+    assert frozen != Base(5)
 
 
 def test_replace_runs_no_constructor() -> None:

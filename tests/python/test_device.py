@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import sys
 from types import SimpleNamespace
@@ -235,3 +236,25 @@ def test_names_that_were_dropped_work_for_apache_tvm_0_25(monkeypatch: Any) -> N
                     device(name)
         with pytest.raises(ValueError, match="^Unknown device: toaster$"):
             device("toaster")
+
+
+def test_a_device_is_a_value() -> None:
+    own = Device("cuda:1")
+    table = {own: 1}
+    for arguments in (("cpu",), ("cuda", 2), (1, 1)):
+        with pytest.raises(
+            TypeError, match=r"device\(type='cuda', index=1\) cannot become another"
+        ):
+            own.__init__(*arguments)  # type: ignore[misc]
+        assert table[own] == 1 and own == Device("cuda:1")
+    own.__init__("cuda:1")  # type: ignore[misc]
+    for made in (echo(own), copy.copy(own), pickle.loads(pickle.dumps(own))):
+        with pytest.raises(TypeError, match="cannot become another device"):
+            made.__init__("cpu")
+
+    class Named(Device):
+        def __init__(self, name: str) -> None:
+            super().__init__("cpu", 3)
+            self.name = name
+
+    assert Named("a") == Device("cpu:3") and Named("a").name == "a"

@@ -68,6 +68,57 @@ def test_a_library_named_on_the_command_line(client_path: str) -> None:
     assert client["loaded"] is False
 
 
+def test_what_is_no_library_is_named(client_path: str, tmp_path: Path) -> None:
+    """Nothing that was asked for is passed over."""
+    (tmp_path / "text.txt").write_text("some text, longer than the header of a library" * 5)
+    (tmp_path / "garbage.so").write_bytes(b"\x7fELF" + bytes(100))
+    library = Path(client_path).read_bytes()
+    (tmp_path / "cut.so").write_bytes(library[:4096])
+    (tmp_path / "empty").mkdir()
+    names = ["missing.so", "text.txt", "garbage.so", "cut.so", "empty"]
+    done = run_doctor("--json", *(str(tmp_path / name) for name in names))
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert found["errors"] == [
+        f"{tmp_path}/missing.so: No such file or directory",
+        f"{tmp_path}/text.txt: it is not a shared library",
+        f"{tmp_path}/garbage.so: it is not a shared library for this machine",
+        found["errors"][3],
+        f"{tmp_path}/empty: there is no library in this folder",
+    ]
+    cut = f"{tmp_path}/cut.so: the file is cut off: it has 4096 bytes, and its headers speak of "
+    assert found["errors"][3].startswith(cut)
+    for name in ("", "a b", "1abc"):  # neither a module nor a file
+        assert run_doctor(name).stdout.endswith(f"error: {name}: No such file or directory\n")
+
+
+def test_a_folder_stands_for_the_libraries_in_it(client_path: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "client.so").write_bytes(Path(client_path).read_bytes())
+    math = next(path for path in doctor._mapped_files() if "libc.so" in path)
+    done = run_doctor(str(tmp_path), math)
+    assert done.returncode == 0
+    assert f"not loaded: {tmp_path}/sub/client.so" in done.stdout
+    assert f"does not use the interface: {math}" in done.stdout
+
+
+@pytest.mark.parametrize("version", ["bad version!", "", "1.2-3", "../1", "1.0\n"])
+def test_a_stand_in_needs_a_version(version: str, tmp_path: Path) -> None:
+    done = run_doctor("--stand-in", str(tmp_path), "--stand-in-version", version)
+    assert done.returncode == 2
+    assert f"{version!r} is not a version such as" in done.stderr
+    assert not list(tmp_path.iterdir())
+    for good in ("0.1.15.post2", "1!2", "0.1.0a1.dev3+local.1"):
+        assert doctor.write_stand_in(tmp_path, good).exists()
+
+
+def test_a_stand_in_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run_doctor("--stand-in", str(tmp_path / "file"))
+    assert done.returncode == 1
+    assert done.stderr == f"cannot write to {tmp_path}/file: File exists\n"
+
+
 def test_loaded_clients_of_this_process(client: NativeClient) -> None:
     found = doctor.report()
     (mine,) = [entry for entry in found["clients"] if entry["path"] == client.path]

@@ -405,3 +405,12 @@ def test_core_names_the_libraries() -> None:
     assert core.cuda_driver is None or "cuda.bindings.driver" in sys.modules
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = core.nothing
+
+
+def test_lanes_are_not_lost() -> None:
+    for lanes, text in ((1, "int8"), (2, "int8x2"), (-1, "int8xvscalex1"), (-4, "int8xvscalex4")):
+        for of in ("int8", "int8x3", "i8xvscalex2"):
+            made = dtype(of).with_lanes(lanes)
+            assert (made, made.lanes) == (text, lanes)
+    with pytest.raises(ValueError, match="at least one lane"):
+        dtype("int8").with_lanes(0)

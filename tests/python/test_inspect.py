@@ -8,6 +8,7 @@ import contextvars
 import ctypes
 import functools
 import gc
+import json
 import mmap
 import os
 import shutil
@@ -499,6 +500,58 @@ def test_page_is_one_file(tmp_path: Path) -> None:
     assert "https://" not in page
 
 
+ODD_NAMES = ["<!--<script>", "]]>&amp;", "nul\0", "\x1b[0m", "\uffff", "a\nb", "\u2028", "@DATA@"]
+
+
+@pytest.mark.parametrize("name", [*ODD_NAMES, "\ud800"])
+def test_any_name_can_be_shown(name: str, tmp_path: Path) -> None:
+    from html.parser import HTMLParser
+    from xml.etree import ElementTree
+
+    class Scripts(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.found: list[str] = []
+            self.depth = 0
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            self.depth += tag == "script"
+            if tag == "script":
+                self.found.append("")
+
+        def handle_endtag(self, tag: str) -> None:
+            self.depth -= tag == "script"
+
+        def handle_data(self, data: str) -> None:
+            if self.depth:
+                self.found[-1] += data
+
+    holder = tvm_ffi.List([Stateful()])
+    setattr(holder[0], name, tvm_ffi.Array([]))
+    if name != "\ud800":  # C++ text is UTF-8
+        holder.append(tvm_ffi.Dict({name: tvm_ffi.Array([])}))
+    holder.append(type(name.replace("\0", "0").replace("\ud800", ""), (), {})())
+    graph = inspect.graph(holder)
+    shown = repr(name)[1:-1]
+
+    graph.to_html(tmp_path / "page.html", title=name)
+    scripts = Scripts()
+    scripts.feed((tmp_path / "page.html").read_text(encoding="utf-8"))
+    data = json.loads(scripts.found[0])
+    assert len(scripts.found) == 2 and "<" not in scripts.found[0]
+    assert f".{shown}" in data["places"]
+    assert len(data["type"]) == len(graph.nodes)
+
+    picture = ElementTree.fromstring(graph.to_svg(tmp_path / "graph.svg"))
+    texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert f".{shown}" in texts
+    lines = [str(graph), graph.to_dot(tmp_path / "graph.dot"), str(inspect.why(holder[0]))]
+    lines += [str(inspect.why(getattr(holder[0], name)))]
+    for text in lines:
+        assert all(line.isprintable() for line in text.split("\n"))
+        text.encode()
+
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -942,6 +995,11 @@ def test_the_command_writes_a_page_of_a_program_that_fails(tmp_path: Path) -> No
     [
         (["-o", "nowhere/page.html", "program.py"], "cannot write"),
         (["no_such_file.py"], "there is no file no_such_file.py"),
+        (["."], "there is no file ."),
+        (["--signal", "SIGFOO", "program.py"], "there is no signal SIGFOO"),
+        (["--signal", "SIG_DFL", "program.py"], "there is no signal SIG_DFL"),
+        (["--signal", "signal", "program.py"], "there is no signal signal"),
+        (["--signal", "SIGKILL", "program.py"], "cannot wait for SIGKILL"),
         (["-m", "no_such_package.module"], "there is no module no_such_package.module"),
         ([], "the following arguments are required: SCRIPT\n"),
     ],
@@ -956,6 +1014,13 @@ def test_the_command_stops_before_the_program_runs(
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_the_command_says_that_the_page_could_not_be_written(tmp_path: Path) -> None:
+    code, out, err = run_command("-o", "/dev/full", script="print(1)\n", tmp_path=tmp_path)
+    assert (code, out) == (1, "1\n")
+    assert err == "tvm_ffi.inspect: cannot write /dev/full: No space left on device\n"
 
 
 def test_the_summary_of_the_command_names_what_the_program_made(tmp_path: Path) -> None:

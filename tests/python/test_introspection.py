@@ -43,6 +43,12 @@ def test_signature_of_methods(shapes: Any) -> None:
     assert add.__module__ == shapes.Shape.__module__
     assert add.__doc__ == "Add `n` many times."
     assert inspect.getdoc(shapes.Shape().add) == "Add `n` many times."
+    add_to = shapes.Shape.add_to  # a parameter of C++ may have any name
+    assert str(inspect.signature(add_to)) == "(_self, /, self: 'int', times: 'int' = 1) -> 'int'"
+    assert add_to.__text_signature__ == "($_self, /, self, times=1)"
+    bound = shapes.Shape().add_to
+    assert str(inspect.signature(bound)) == "(self: 'int', times: 'int' = 1) -> 'int'"
+    assert bound(self=2, times=3) == 6
     assert str(inspect.signature(shapes.Shape.get_count)) == "(self, /) -> 'int'"
     assert str(inspect.signature(shapes.Shape.twice)) == "(n: 'int') -> 'int'"
     assert inspect.isroutine(add)

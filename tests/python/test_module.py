@@ -7,6 +7,7 @@ import gc
 import os
 import shlex
 import subprocess
+import warnings
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +112,55 @@ def test_errors_of_loading(tmp_path: Path) -> None:
         tvm_ffi.load_module(3)
     with pytest.raises(RuntimeError):
         tvm_ffi.load_module(tmp_path / "no_suffix")
+
+
+def test_a_file_that_is_cut_off_is_an_error(adder: str, tmp_path: Path) -> None:
+    """The loader would map it, and the process would end by SIGBUS."""
+    whole = Path(adder).read_bytes()
+    cut = tmp_path / "cut.so"
+    sizes = [100, 1000, 4096, 8192, 12288]
+    for size in sizes:
+        cut.write_bytes(whole[:size])
+        with pytest.raises(RuntimeError, match=f"{cut}.*(cut off|too short|cannot read)") as caught:
+            tvm_ffi.load_module(cut)
+        if size >= 4096:
+            assert f"it has {size} bytes, and its headers speak of " in str(caught.value)
+    cut.write_bytes(whole)
+    assert tvm_ffi.load_module(cut, keep_module_alive=False).add(1, 2) == 3
+
+
+def test_a_library_that_was_built_again_is_reported(adder: str, tmp_path: Path) -> None:
+    path = tmp_path / "again.so"
+    path.write_bytes(Path(adder).read_bytes())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module = tvm_ffi.load_module(path, keep_module_alive=False)
+        assert tvm_ffi.load_module(path).add(1, 2) == 3
+    new = tmp_path / "new.so"
+    new.write_bytes(Path(adder).read_bytes())
+    new.replace(path)
+    with pytest.warns(RuntimeWarning, match=f"{path} has changed") as found:
+        tvm_ffi.load_module(path)
+    assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path.rename(new)
+        assert tvm_ffi.load_module(new).add(1, 2) == 3
+    del module
+
+
+def test_a_library_that_was_unloaded_is_loaded_anew(adder: str, tmp_path: Path) -> None:
+    path = tmp_path / "unloaded.so"
+    for _ in range(3):
+        new = tmp_path / "new.so"
+        new.write_bytes(Path(adder).read_bytes())
+        new.replace(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            module = tvm_ffi.load_module(path, keep_module_alive=False)
+        assert module["add"](1, 2) == 3
+        del module
+        assert not is_mapped(str(path))
 
 
 def test_functions_outlive_the_module_object() -> None:

@@ -293,3 +293,23 @@ def test_regions_can_be_set_by_a_hook() -> None:
 def test_objects_without_structure_are_named() -> None:
     with pytest.raises(TypeError, match=r"testing\.TestObjectPtrHolder"):
         structural_hash(testing.TestObjectPtrHolder(testing.TestObjectBase()))
+
+
+def test_tensors_with_gaps_are_compared_by_their_elements() -> None:
+    numpy = pytest.importorskip("numpy")
+    matrix = numpy.arange(24.0).reshape(2, 3, 4)
+    for gaps in (matrix.T, matrix[::-1], matrix[:, ::2], matrix[..., 1], numpy.zeros((3, 0)).T):
+        tensor = tvm_ffi.from_dlpack(gaps)
+        same = tvm_ffi.from_dlpack(numpy.ascontiguousarray(gaps))
+        for pair in (
+            (tensor, same),
+            (same, tensor),
+            (tvm_ffi.Array([tensor]), tvm_ffi.Array([same])),
+        ):
+            assert tvm_ffi.structural_equal(*pair)
+            assert tvm_ffi.get_first_structural_mismatch(*pair) is None
+            assert tvm_ffi.structural_hash(pair[0]) == tvm_ffi.structural_hash(pair[1])
+            assert {tvm_ffi.StructuralKey(pair[0]): 1}[tvm_ffi.StructuralKey(pair[1])] == 1
+    other = matrix.T.copy()
+    other[1, 2, 1] += 1
+    assert not tvm_ffi.structural_equal(tvm_ffi.from_dlpack(matrix.T), tvm_ffi.from_dlpack(other))

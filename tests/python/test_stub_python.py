@@ -326,6 +326,39 @@ def test_names_of_types_that_a_function_hides() -> None:
     assert hidden in imports and hidden.mod == "tvm_ffi.testing"
 
 
+def test_names_that_the_file_itself_gives_to_something_else() -> None:
+    generator = PythonGenerator()
+    imports = generator.new_imports()
+    anything, number = TypeSchema("Any"), TypeSchema("int")
+    generator.reserve(imports, ["p.Any", "p.int", "p.Other"])
+    assert generator.canonical_type_name("p.Other") == "p.Other"
+    code, section = block("global/p"), block("import-section")
+    funcs = [
+        function("p.f", anything, number, TypeSchema("float"), TypeSchema("p.Other")),
+        function("p.TYPE_CHECKING", number),
+    ]
+    generator.generate_global_funcs_block(code, funcs, generator.default_ty_map(), imports, OPTIONS)
+    assert body(code)[2:5] == [
+        "if _typing.TYPE_CHECKING:",
+        "    def f(_0: _int, _1: float, _2: Other, /) -> _Any: ...",
+        "    def TYPE_CHECKING(*args: _Any) -> _int: ...",
+    ]
+    made = block("object/testing.TestIntPair")
+    info = lib_state.object_info_from_type_key("testing.TestIntPair")
+    generator.generate_object_block(made, generator.default_ty_map(), imports, OPTIONS, info)
+    assert "    a: _int" in "\n".join(["", *body(made)]).replace("\n", "\n    ")
+    assert "if _typing.TYPE_CHECKING:" in body(made)
+    generator.generate_import_section_block(section, imports, OPTIONS, {"p.Other"})
+    assert body(section)[3:-2] == [
+        "import typing as _typing",
+        "from tvm_ffi import init_ffi_api as _FFI_INIT_FUNC",
+        "if _typing.TYPE_CHECKING:",
+        "    from builtins import int as _int",
+        "    from tvm_ffi.testing import TestIntPair",
+        "    from typing import Any as _Any",
+    ]
+
+
 def test_what_parameters_accept() -> None:
     def text(ty_map: dict[str, str]) -> str:
         code = block("global/p")
@@ -607,6 +640,9 @@ def test_names_of_parameters_are_used(shapes: Any) -> None:
         assert item.names is not None
         (line,) = (line for line in lines if f"def {item.schema.name}(" in line)
         shown = ["self", *item.names[1:]] if item.is_member else list(item.names)
+        if len(set(shown)) < len(shown):
+            assert "def add_to(self, _1: int, _2: int = ..., /) -> int: ..." in line
+            continue
         assert [part.split(":")[0].strip() for part in split_parameters(line)] == shown
         assert line.count(" = ...") == item.defaults
 

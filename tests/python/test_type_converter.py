@@ -692,6 +692,120 @@ def test_fields_refuse_what_does_not_fit(field: str, value: Any, message: str) -
     assert getattr(record, field) == before
 
 
+def field_of(annotation: Any) -> Callable[[Any], Any]:
+    """Stores a value in a field of that type."""
+
+    @tvm_ffi.dataclasses.py_class(f"test_type_converter.Field{next(counter)}")
+    class Holder(tvm_ffi.Object):
+        __annotations__ = {"value": annotation}
+
+    return lambda value: Holder(value).value
+
+
+EXACT: list[tuple[Any, Any]] = [
+    (bool | int, 5),
+    (bool | int, True),
+    (int | bool, True),
+    (float | int, 2**53 + 1),
+    (float | bool | int, 0),
+    (int | float | None, 1.0),
+    (bytes | str, "text"),
+    (int | Any, True),
+    (tvm_ffi.dtype | str, "int8"),
+    (tvm_ffi.Device | str, "cpu"),
+    (str | tvm_ffi.dtype, tvm_ffi.dtype("int8")),
+    (str | tvm_ffi.Device, tvm_ffi.device("cpu")),
+]
+
+
+@pytest.mark.parametrize(("annotation", "value"), EXACT)
+def test_a_union_keeps_a_value_that_one_of_its_types_fits(annotation: Any, value: Any) -> None:
+    for stored in (convert(annotation, value), field_of(annotation)(value)):
+        assert stored == value
+        assert isinstance(stored, type(value))
+    assert isinstance(field_of(list[annotation])([value])[0], type(value))
+    assert isinstance(field_of(dict[str, annotation])({"k": value})["k"], type(value))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Array | List, List([1])),
+        (List | Array, Array([1])),
+        (Map | Dict, Dict({1: 2})),
+        (Dict | Map, Map({1: 2})),
+        (list[float] | list[int], List([1])),
+        (list[int] | list[float], List([1.5])),
+        (list[int] | tuple[int, ...], Array([1])),
+        (tuple[int, int] | tuple[int], Array([1])),
+        (dict[str, float] | dict[str, int], Dict({"a": 1})),
+        (list[float] | list[bool | int], List([1, True])),
+        (list[Array | List], List([List([]), Array([])])),
+        (List[List | Array], List([Array([])])),
+        (Map[str, Array | List], Map({"a": List([])})),
+        (dict[str, dict[str, float] | dict[str, int]], Dict({"a": Dict({"b": 1})})),
+    ],
+)
+def test_a_union_keeps_the_container_that_one_of_its_types_fits(
+    annotation: Any, value: Any
+) -> None:
+    assert convert(annotation, value) is value
+    assert field_of(annotation)(value) is value
+    assert field_of(annotation | None)(value) is value
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "kind", "types"),
+    [
+        (list[float] | list[int], [2**53 + 1], List, [int]),
+        (list[float] | list[int], [1, 2.5], List, [float, float]),  # neither fits: the first
+        (list[float] | list[float | int], (1, 2.5), List, [int, float]),
+        (Array | List, [1], Array, [int]),
+        (List | Array, [1], List, [int]),
+        (list | tuple, (1,), List, [int]),
+        (tuple | list, [1], Array, [int]),
+        (tuple[int, int] | list[int], [1], List, [int]),
+        (list[List | Array], [[1]], List, [List]),
+        (dict | list, [1], List, [int]),
+        (list[dict[str, float]] | list[dict[str, int]], [{"a": 1}], List, [Dict]),
+    ],
+)
+def test_a_python_container_becomes_the_first_kind_whose_elements_fit(
+    annotation: Any, value: Any, kind: type, types: list[type]
+) -> None:
+    for stored in (convert(annotation, value), field_of(annotation)(value)):
+        assert type(stored) is kind
+        assert [type(element) for element in stored] == types
+
+
+def test_a_python_dict_becomes_the_first_kind_whose_entries_fit() -> None:
+    for annotation, kind, value_type in (
+        (Dict | Map, Dict, int),
+        (Map | Dict, Map, int),
+        (dict[str, float] | dict[str, int], Dict, int),
+        (dict[int, int] | dict[str, bool | int], Dict, int),
+    ):
+        for stored in (convert(annotation, {"a": 1}), field_of(annotation)({"a": 1})):
+            assert type(stored) is kind
+            assert type(stored["a"]) is value_type
+
+
+def test_a_union_of_numbers_keeps_numbers_of_numpy() -> None:
+    numpy = pytest.importorskip("numpy")
+    for store in (lambda union, value: convert(union, value), lambda u, v: field_of(u)(v)):
+        assert store(float | int, numpy.int64(2**53 + 1)) == 2**53 + 1
+        assert store(bool | int, numpy.int8(5)) == 5
+        assert type(store(int | float, numpy.float32(1))) is float
+        assert store(int | bool, numpy.bool_(True)) is True
+
+
+def test_a_union_calls_the_hooks_of_a_value_once() -> None:
+    stands = Stands(5)
+    assert convert(bool | int, stands) == 5
+    assert stands.calls == 1
+    assert type(convert(float | int, Stands(5))) is int
+
+
 # ---- enums ----------------------------------------------------------------------------------
 
 

@@ -99,7 +99,10 @@ def _signature(described: Any) -> Signature:
         if is_method:
             parameters.insert(0, Parameter("self", Parameter.POSITIONAL_ONLY))
     elif is_method and parameters:
-        parameters[0] = Parameter("self", Parameter.POSITIONAL_ONLY)
+        receiver = "self"
+        while any(p.name == receiver for p in parameters[1:]):
+            receiver = f"_{receiver}"
+        parameters[0] = Parameter(receiver, Parameter.POSITIONAL_ONLY)
         if function._parameters is None:
             parameters[1:] = [p.replace(name=f"arg{i}") for i, p in enumerate(parameters[1:])]
     result = _types(function)[1]
@@ -113,7 +116,7 @@ def _text_signature(described: Any) -> str | None:
         p.replace(annotation=Parameter.empty) for p in _signature(described).parameters.values()
     ]
     text = str(Signature(bare))
-    return text.replace("(self", "($self", 1) if type(described) is core.MethodDescriptor else text
+    return f"(${text[1:]}" if type(described) is core.MethodDescriptor and bare else text
 
 
 def _name(function: Any) -> str | None:

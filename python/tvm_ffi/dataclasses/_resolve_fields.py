@@ -203,7 +203,18 @@ def _make_field(plan: FieldPlan, owner: type, cls: type, name: str) -> Field:
         return field(init=False, repr=False, hash=False, compare=False, structural_eq="ignore")
     if isinstance(value, Field):
         return value if owner is cls else value._copy()
+    _refuse_other_field(cls, name, value)
     return field() if value is core.MISSING else field(default=value)
+
+
+def _refuse_other_field(cls: type, name: str, value: Any) -> None:
+    """Raise for what `dataclasses.field` returns, which would be taken for a default."""
+    other = sys.modules.get("dataclasses")  # if it was never imported, nobody has such a value
+    if other is not None and isinstance(value, other.Field):
+        raise TypeError(
+            f"{cls.__name__}.{name} is described by dataclasses.field; "
+            "use tvm_ffi.dataclasses.field"
+        )
 
 
 # ---- the steps of `py_class`, by the names that other packages use -------------------------------

@@ -65,7 +65,9 @@ def replace(obj: _T, /, **changes: Any) -> _T:
     >>> replace(testing.TestIntPair(1, 2), b=5).sum()
     6
     """
-    return obj.__replace__(**changes)  # type: ignore[attr-defined]
+    if isinstance(obj, type) or not hasattr(obj, "__replace__"):
+        raise TypeError("replace() should be called on c_class / py_class instances")
+    return obj.__replace__(**changes)
 
 
 def asdict(obj: Any, *, dict_factory: Callable[[list[tuple[Any, Any]]], Any] = dict) -> Any:

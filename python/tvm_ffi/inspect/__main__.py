@@ -21,17 +21,23 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import graph, start_recording
+from . import _quiet, graph, start_recording
 
 
-def write_page(path: Path, title: str) -> None:
-    """Write the page of everything that can be found."""
+def write_page(path: Path, title: str) -> bool:
+    """Write the page of everything that can be found, and say whether that was possible."""
     found = graph()
-    found.to_html(path, title=title)
+    try:
+        found.to_html(path, title=title)
+    except OSError as error:
+        print(f"tvm_ffi.inspect: cannot write {path}: {error.strerror}", file=sys.stderr)
+        return False
     # Most functions are those of the package: what else there is comes first.
     counts = sorted(found.by_type().items(), key=lambda item: "unction" in item[0])
     kinds = ", ".join(f"{count} {name}" for name, count in counts[:5])
-    print(f"tvm_ffi.inspect: {len(found.nodes)} objects ({kinds}) in {path}", file=sys.stderr)
+    text = f"tvm_ffi.inspect: {len(found.nodes)} objects ({kinds}) in {path}"
+    print(_quiet.printable(text), file=sys.stderr)
+    return True
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -61,7 +67,8 @@ def check(options: argparse.Namespace, page: Path) -> None:
         except ModuleNotFoundError:  # a package that it is in
             is_there = False
     else:
-        is_there = Path(options.script).exists()
+        script = Path(options.script)
+        is_there = (script / "__main__.py" if script.is_dir() else script).exists()
     if not is_there:
         kind = "module" if options.is_module else "file"
         sys.exit(f"tvm_ffi.inspect: there is no {kind} {options.script}")
@@ -80,15 +87,18 @@ def main(arguments: list[str] | None = None) -> None:
     options = parse(sys.argv[1:] if arguments is None else arguments)
     page = options.output.absolute()  # the program may change the directory
     title = f"Objects of {options.script}"
-    number = None if options.signal == "none" else getattr(signal, options.signal, None)
-    if number is None and options.signal != "none":
-        sys.exit(f"tvm_ffi.inspect: there is no signal {options.signal}")
-    if number is not None:
+    if options.signal != "none":
 
         def at_signal(_number: int, _frame: Any) -> None:
             write_page(page, title)
 
-        signal.signal(number, at_signal)
+        number = signal.__dict__.get(options.signal)
+        if not isinstance(number, signal.Signals):
+            sys.exit(f"tvm_ffi.inspect: there is no signal {options.signal}")
+        try:
+            signal.signal(number, at_signal)
+        except OSError as error:
+            sys.exit(f"tvm_ffi.inspect: cannot wait for {options.signal}: {error.strerror}")
     if options.record:
         start_recording()
     folder = Path.cwd() if options.is_module else Path(options.script).absolute().parent
@@ -96,6 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
     check(options, page)
     sys.argv = [options.script, *options.arguments]
     namespace: dict[str, Any] = {}
+    is_written = False
     try:
         if options.is_module:
             namespace = runpy.run_module(options.script, run_name="__main__", alter_sys=True)
@@ -103,8 +114,10 @@ def main(arguments: list[str] | None = None) -> None:
             namespace = runpy.run_path(options.script, run_name="__main__")
     finally:
         # The variables of the program live until here, and so do those of a failure.
-        write_page(page, title)
+        is_written = write_page(page, title)
         del namespace
+    if not is_written:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

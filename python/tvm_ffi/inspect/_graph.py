@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import sys
 import types
 from dataclasses import dataclass, replace
@@ -131,7 +132,7 @@ class Graph:
             if len(lines) >= limit:
                 lines.append(f"... {len(self.nodes) - len(shown)} objects are not shown")
                 break
-        return "\n".join(lines)
+        return "\n".join(map(_quiet.printable, lines))
 
     # ---- DOT ----
 
@@ -140,8 +141,8 @@ class Graph:
         lines = ["digraph objects {", '  node [shape=box, style="rounded,filled", fontsize=10];']
         for i, node in enumerate(self.nodes):
             color = _FILL[node.state]
-            label = _dot_text(f"{node.label}\n{_counts(node)}")
-            lines.append(f'  n{i} [label="{label}", fillcolor="{color}"];')
+            label, counts = _dot_text(node.label), _dot_text(_counts(node))
+            lines.append(f'  n{i} [label="{label}\\n{counts}", fillcolor="{color}"];')
         for edge in self.edges:
             style = "" if edge.kind == CPP_EDGE else ", style=dashed"
             place = _dot_text(edge.place)
@@ -185,15 +186,15 @@ class Graph:
             parts.append(
                 f'<path d="{line}" fill="none" stroke="#555" marker-end="url(#a)"{dash}/>'
                 f'<text x="{(x1 + x2) / 2 + 4:.0f}" y="{(y1 + y2) / 2:.0f}" fill="#333">'
-                f"{html.escape(edge.place)}</text>"
+                f"{_xml_text(edge.place)}</text>"
             )
         for index, (left, top) in place_of.items():
             node = self.nodes[index]
             parts.append(
                 f'<g transform="translate({left:.0f} {top:.0f})"><rect width="{box_width:.0f}" '
                 f'height="{box_height:.0f}" rx="6" fill="{_FILL[node.state]}" stroke="#333"/>'
-                f'<text x="8" y="16">{html.escape(node.label[:30])}</text>'
-                f'<text x="8" y="32" fill="#444">{html.escape(_counts(node))}</text></g>'
+                f'<text x="8" y="16">{_xml_text(node.label[:30])}</text>'
+                f'<text x="8" y="32" fill="#444">{_xml_text(_counts(node))}</text></g>'
             )
         rest = len(self.nodes) - len(place_of)
         if rest:
@@ -224,25 +225,26 @@ class Graph:
         index_of_place = {place: i for i, place in enumerate(places)}
         states = list(_FILL)
         data = {
-            "types": names,
+            "types": list(map(_quiet.printable, names)),
             "states": states,
-            "places": places,
+            "places": list(map(_quiet.printable, places)),
             "type": [index_of[node.name] for node in self.nodes],
             "state": [states.index(node.state) for node in self.nodes],
-            "label": [node.label for node in self.nodes],
+            "label": [_quiet.printable(node.label) for node in self.nodes],
             "py": [node.python_references for node in self.nodes],
             "cpp": [node.cpp_references for node in self.nodes],
-            "line": {i: node.line for i, node in enumerate(self.nodes) if node.line},
+            "line": {i: _quiet.printable(n.line) for i, n in enumerate(self.nodes) if n.line},
             "from": [edge.source for edge in self.edges],
             "to": [edge.target for edge in self.edges],
             "place": [index_of_place[edge.place] for edge in self.edges],
             "kind": "".join("c" if edge.kind == CPP_EDGE else "p" for edge in self.edges),
             "roots": self.roots,
         }
-        # "</" would end the script element.
-        text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+        # Some of these characters would end the script element, or begin another.
+        text = json.dumps(data, separators=(",", ":")).translate(_IN_SCRIPT)
         template = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-        page = template.replace("@TITLE@", html.escape(title)).replace("@DATA@", text)
+        parts = {"@TITLE@": _xml_text(title), "@DATA@": text}
+        page = re.sub("|".join(parts), lambda found: parts[found.group()], template)
         return _written(page, path)
 
 
@@ -256,8 +258,16 @@ def _counts(node: GraphNode) -> str:
     return f"{state}, Python {node.python_references}, C++ {node.cpp_references}"
 
 
+_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&"}
+
+
 def _dot_text(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return _quiet.printable(text).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _xml_text(text: str) -> str:
+    """Text in XML, which has no way to write control characters and the like."""
+    return html.escape(_quiet.printable(text))
 
 
 def _written(text: str, path: str | Path | None) -> str:

@@ -39,6 +39,18 @@ def text(value: Any) -> str:
     return str.__str__(value) if is_a(value, str) else "?"
 
 
+def printable(shown: str) -> str:
+    r"""A text for people in one line: what cannot be printed is written as in a literal of Python.
+
+    >>> from tvm_ffi.inspect._quiet import printable
+    >>> print(printable("a key\0\n"))
+    a key\x00\n
+    """
+    if shown.isprintable():
+        return shown
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in shown)
+
+
 def name(cls: type) -> str:
     """The `__name__` of a class."""
     return text(_name(cls))

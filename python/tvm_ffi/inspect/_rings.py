@@ -7,6 +7,7 @@ import gc
 from dataclasses import dataclass, field
 
 from .. import core
+from . import _quiet
 from ._held import Held
 from ._snapshot import _count, _reachable
 from ._world import World
@@ -23,7 +24,8 @@ class Ring:
 
     def __str__(self) -> str:
         kind = "leaked" if self.is_garbage else "in use"
-        return f"{kind}, {len(self.names)} objects: " + " -> ".join(self.steps)
+        text = f"{kind}, {len(self.names)} objects: " + " -> ".join(self.steps)
+        return _quiet.printable(text)
 
     __repr__ = __str__
 
@@ -40,7 +42,7 @@ class Collected:
     def __str__(self) -> str:
         kinds = ", ".join(f"{count} {name}" for name, count in self.by_type.items())
         text = f"{self.freed} objects were freed" + (f": {kinds}" if kinds else "")
-        return "; ".join([text, *self.notes])
+        return _quiet.printable("; ".join([text, *self.notes]))
 
     __repr__ = __str__
 

@@ -13,6 +13,7 @@ from typing import Any
 from .. import core, tying
 from ..container import Array
 from ..registry import get_global_func
+from . import _quiet
 from ._world import NO_WRAPPER, PACKAGE, World
 
 _PACKAGE_FOLDER = PACKAGE[: -len("inspect")]
@@ -93,7 +94,9 @@ class Entry:
 
     def __str__(self) -> str:
         place = f", {self.line[0]}:{self.line[1]} in {self.line[2]}()" if self.line else ""
-        return f"{self.name} at {self.address:#x} ({self.state or NO_WRAPPER}{place})"
+        return _quiet.printable(
+            f"{self.name} at {self.address:#x} ({self.state or NO_WRAPPER}{place})"
+        )
 
 
 class Snapshot:
@@ -198,7 +201,7 @@ class Diff:
             entries = [entry for entry in self.stayed if entry.name == name]
             by_line = _count(_line_text(entry) for entry in entries)
             lines += [f"  {number} from {place}" for place, number in list(by_line.items())[:10]]
-        return "\n".join(lines)
+        return "\n".join(map(_quiet.printable, lines))
 
     __repr__ = __str__
 

@@ -38,9 +38,9 @@ class Holder:
     is_garbage: bool = False  # nothing uses it; it waits for the garbage collector
 
     def __str__(self) -> str:
-        if self.kind == "variable":
-            return f"{self.place} of {self.description}"
-        return f"{self.place} of {self.description}" if self.place else self.description
+        return _quiet.printable(
+            f"{self.place} of {self.description}" if self.place else self.description
+        )
 
 
 # Objects that Python never frees have a count beyond any that could be true.
@@ -91,7 +91,7 @@ class Why:
         _draw(entries, "  ", lines)
         if self.shortest_path:
             lines.append("  shortest path: " + " -> ".join(self.shortest_path))
-        return "\n".join(lines)
+        return "\n".join(map(_quiet.printable, lines))
 
     __repr__ = __str__
 

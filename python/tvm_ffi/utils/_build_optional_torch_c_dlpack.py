@@ -141,7 +141,10 @@ def main() -> int:
     if asked.build_with_cuda and asked.build_with_rocm:
         raise ValueError("Cannot enable both CUDA and ROCm at the same time.")
 
-    import torch  # type: ignore[import-not-found]
+    try:
+        import torch  # type: ignore[import-not-found]
+    except ModuleNotFoundError as error:
+        raise RuntimeError(f"{error}; the extension is compiled for an installed torch") from None
 
     from tvm_ffi._optional_torch_c_dlpack import _torch_extension_device
 

@@ -10,14 +10,15 @@ namespace tether_py {
 
 namespace {
 
-// The place of a name in a tuple of interned names, or -1.
+// The place of a name in a tuple of interned names, or -1. From the end: a parameter of a method
+// may be called as the object, which comes first and has no keyword then.
 Py_ssize_t PlaceOf(PyObject* name, PyObject* names) {
   Py_ssize_t count = PyTuple_GET_SIZE(names);
-  for (Py_ssize_t i = 0; i < count; ++i) {
+  for (Py_ssize_t i = count - 1; i >= 0; --i) {
     if (PyTuple_GET_ITEM(names, i) == name) return i;
   }
   if (PyUnicode_CHECK_INTERNED(name) != 0) return -1;
-  for (Py_ssize_t i = 0; i < count; ++i) {
+  for (Py_ssize_t i = count - 1; i >= 0; --i) {
     if (PyUnicode_Compare(PyTuple_GET_ITEM(names, i), name) == 0) return i;
   }
   return -1;

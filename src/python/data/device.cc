@@ -3,12 +3,14 @@
 //
 // Shared state:
 //   device_class                lock-free; classes that were in use before are never freed.
+//   the device of an object     written once, in its critical section, before anybody asks.
 //   device_type, create_device  set at import, constant afterwards.
 #include "python/data/device.h"
 #include "python/base/entry.h"
 
 #include <atomic>
 
+#include "python/base/locks.h"
 #include "python/base/python_api.h"
 #include "python/data/device_names.h"
 
@@ -20,9 +22,14 @@ namespace {
 
 struct DeviceObject {
   PyObject_HEAD DLDevice device;
+  bool is_set;  // from then on nothing changes it: it may be a key
 };
 
 DLDevice& DeviceOf(PyObject* obj) { return reinterpret_cast<DeviceObject*>(obj)->device; }
+bool& IsSet(PyObject* obj) { return reinterpret_cast<DeviceObject*>(obj)->is_set; }
+bool IsSame(DLDevice a, DLDevice b) {
+  return a.device_type == b.device_type && a.device_id == b.device_id;
+}
 
 PyTypeObject* device_type = nullptr;
 // What FFI values become.
@@ -69,8 +76,16 @@ int InitDeviceObject(PyObject* self, PyObject* args, PyObject* kwargs) {
     device.device_type = static_cast<DLDeviceType>(code);
   }
   if (!has_index && index != Py_None && !IndexOf(index, &device.device_id)) return -1;
-  DeviceOf(self) = device;
-  return 0;
+  bool is_done;
+  {
+    CriticalSection section(self);
+    if (!IsSet(self)) DeviceOf(self) = device;
+    IsSet(self) = true;
+    is_done = IsSame(device, DeviceOf(self));
+  }
+  if (is_done) return 0;
+  PyErr_Format(PyExc_TypeError, "%R cannot become another device", self);
+  return -1;
 }
 
 void DeallocDevice(PyObject* self) {
@@ -110,8 +125,7 @@ PyObject* StrDevice(PyObject* self) { return FormatDevice(self, "%s:%d"); }
 PyObject* CompareDevice(PyObject* self, PyObject* other, int op) {
   if ((op != Py_EQ && op != Py_NE) || !IsDevice(other)) Py_RETURN_NOTIMPLEMENTED;
   DLDevice a = DeviceOf(self), b = DeviceOf(other);
-  bool equal = a.device_type == b.device_type && a.device_id == b.device_id;
-  return PyBool_FromLong(equal == (op == Py_EQ));
+  return PyBool_FromLong(IsSame(a, b) == (op == Py_EQ));
 }
 
 Ref DeviceTuple(DLDevice device) {
@@ -132,7 +146,9 @@ PyObject* ReduceDevice(PyObject* self, PyObject*) {
 
 PyObject* MakeDevice(PyTypeObject* cls, DLDevice device) {
   PyObject* self = cls->tp_alloc(cls, 0);
-  if (self != nullptr) DeviceOf(self) = device;
+  if (self == nullptr) return nullptr;
+  DeviceOf(self) = device;
+  IsSet(self) = true;
   return self;
 }
 

@@ -41,10 +41,17 @@ TVMFFIObject* ImportManaged(DLManagedTensorVersioned* managed, const ImportOptio
   if (!CheckVersion(managed->version, "the tensor") || !CheckGeometry(managed->dl_tensor)) {
     return nullptr;
   }
+  // The flag says how elements of less than a byte are stored. The C function refuses it for all.
+  const uint64_t flags = managed->flags;
+  if (managed->dl_tensor.dtype.bits % 8 == 0) {
+    managed->flags &= ~uint64_t{DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED};
+  }
   int code = TVMFFITensorFromDLPackVersioned(managed, options.require_alignment,
                                              options.require_contiguous, &out);
-  if (code != 0) RaiseFromCall(code);
-  return static_cast<TVMFFIObject*>(out);
+  if (code == 0) return static_cast<TVMFFIObject*>(out);
+  managed->flags = flags;
+  RaiseFromCall(code);
+  return nullptr;
 }
 
 void DeleteManaged(DLManagedTensorVersioned* managed) {

@@ -104,7 +104,7 @@ bool FitsAsIs(const Node* node, const TVMFFIAny& cell) {
 Outcome ConvertSequence(const Node* node, const ffi::ObjectRef& object, std::string_view type_name,
                         Result* result) {
   TVMFFIObject* h = ffi::details::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(object);
-  if (IsNativeSequence(node, h)) return Done(object, result);
+  if (IsNativeSequence(node, h) || FitsUnchanged(node, object)) return Done(object, result);
   // The elements as they are now: a List may change while Python code converts them.
   ffi::Array<ffi::Any> before(ffi::UnsafeInit{});
   {
@@ -218,6 +218,7 @@ Outcome ConvertMapping(const Node* node, PyObject* value, Result* result) {
 }  // namespace
 
 Outcome ConvertMap(const Node* node, const ffi::ObjectRef& object, Result* result) {
+  if (FitsUnchanged(node, object)) return Done(object, result);
   // The entries as they are now: a Dict may change while Python code converts them.
   std::vector<std::pair<ffi::Any, ffi::Any>> before;
   {

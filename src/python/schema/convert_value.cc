@@ -80,13 +80,17 @@ Outcome Unwrap(const Node* node, Ref* value, Result* result) {
 
 // ---- dispatch ----
 
-// The first alternative that accepts the value. `value` is what Convert or ConvertCell takes.
+// An alternative that the value fits exactly, else the first that accepts it. `value` is what
+// Convert or ConvertCell takes.
 template <typename T>
-Outcome FirstOf(const Node* node, const T& value, Outcome (*convert)(const Node*, T, Result*),
-                Result* result) {
-  for (Py_ssize_t i = 0; i < NumArgs(node); ++i) {
-    Outcome outcome = convert(ArgOf(node, i), value, result);
-    if (outcome != Outcome::kMismatch) return outcome;
+Outcome OneOf(const Node* node, const T& value, Outcome (*convert)(const Node*, T, Result*),
+              Result* result) {
+  for (bool exactly : {true, false}) {
+    for (Py_ssize_t i = 0; i < NumArgs(node); ++i) {
+      if (exactly && !FitsExactly(ArgOf(node, i), value)) continue;
+      Outcome outcome = convert(ArgOf(node, i), value, result);
+      if (outcome != Outcome::kMismatch) return outcome;
+    }
   }
   return Outcome::kMismatch;
 }
@@ -126,7 +130,7 @@ Outcome ConvertPlain(const Node* node, PyObject* value, Result* result) {
     case Origin::kOptional:
       return value == Py_None ? Done(nullptr, result) : ConvertPlain(ArgOf(node, 0), value, result);
     case Origin::kUnion: {
-      Outcome outcome = FirstOf<PyObject*>(node, value, ConvertPlain, result);
+      Outcome outcome = OneOf<PyObject*>(node, value, ConvertPlain, result);
       return outcome != Outcome::kMismatch ? outcome : Unexpected(node, value, result);
     }
     case Origin::kObject:
@@ -190,7 +194,7 @@ Outcome ConvertCellInPlace(const Node* node, const TVMFFIAny& cell, Result* resu
     case Origin::kUnion:
       // What is inside an opaque object is unwrapped once, before the alternatives see it.
       if (index == TypeIndex::kTVMFFIOpaquePyObject) break;
-      if (Outcome outcome = FirstOf<const TVMFFIAny&>(node, cell, ConvertCell, result);
+      if (Outcome outcome = OneOf<const TVMFFIAny&>(node, cell, ConvertCell, result);
           outcome != Outcome::kMismatch) {
         return outcome;
       }

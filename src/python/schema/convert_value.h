@@ -40,6 +40,15 @@ inline bool IsMapIndex(int32_t index) {
   return index == ffi::TypeIndex::kTVMFFIMap || index == ffi::TypeIndex::kTVMFFIDict;
 }
 
+// fits_exactly.cc
+// Whether nothing would have to be converted: a number, text and the like of the very type, an FFI
+// object of the type, an FFI container of the kind whose parts fit exactly. A list, tuple or dict
+// of Python fits any kind, and so does what it has become on its way to C++.
+bool FitsExactly(const Node* node, PyObject* value);
+bool FitsExactly(const Node* node, const TVMFFIAny& cell);
+// The same for a container that Python knows; false for others.
+bool FitsUnchanged(const Node* node, const ffi::ObjectRef& container);
+
 // convert_object.cc
 Outcome ConvertTensor(const Node* node, PyObject* value, Result* result);
 Outcome ConvertCallable(const Node* node, PyObject* value, Result* result);

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Collection, Iterable, Mapping
 from io import StringIO
+from types import MappingProxyType
 
 from ...core import _abi, _object_type_key_to_index
 from ..consts import MarkerSyntax
@@ -43,6 +45,9 @@ __all__ = [
 ]
 
 
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
 def _fill(code: CodeBlock, body: Iterable[str], indent: int) -> None:
     """Put lines between the markers of a block."""
     blanks = " " * indent
@@ -60,20 +65,37 @@ def has_class(origin: str) -> bool:
 
 
 def _naming(
-    ty_map: dict[str, str], imports: list[ImportItem], taken: Collection[str]
+    ty_map: dict[str, str],
+    imports: list[ImportItem],
+    taken: Collection[str],
+    hidden: Mapping[str, str],
 ) -> Callable[[str], str]:
-    """Return a function that names a type in this block and notes the import it needs."""
+    """Return a function that names a type in this block and notes the import it needs.
+
+    :param taken: names that mean something else in the block
+    :param hidden: names that mean something in the file, and the class that they mean
+    """
+
+    def free(name: str) -> str:
+        while name in taken or name in hidden:
+            name = f"_{name}"
+        return name
 
     def name_of(origin: str) -> str:
         full = ty_map.get(origin, origin)
         if full == origin and not has_class(origin):
             full = ty_map.get("Object", C.TY_MAP_DEFAULTS["Object"])
         name = full.rpartition(".")[2]
-        if "." not in full:
+        is_builtin = "." not in full
+        if is_builtin and not hasattr(builtins, name):
             return name
-        # In the block the name of a function hides that of a type.
-        alias = f"_{name}" if name in taken else None
-        item = ImportItem(full, type_checking_only=True, alias=alias)
+        item = ImportItem(f"builtins.{name}" if is_builtin else full, type_checking_only=True)
+        alias = None
+        if name in taken or hidden.get(name, item.full_name) != item.full_name:
+            alias = free(name)
+            item = ImportItem(item.full_name, type_checking_only=True, alias=alias)
+        elif is_builtin:
+            return name
         if item not in imports:
             imports.append(item)
         return alias or name
@@ -90,23 +112,33 @@ def _input_map(ty_map: dict[str, str]) -> dict[str, str]:
     return changed
 
 
+def _type_checking(imports: list[ImportItem], hidden: Mapping[str, str]) -> str:
+    """Name the constant and note its import."""
+    if "TYPE_CHECKING" not in hidden:
+        imports.append(ImportItem("typing.TYPE_CHECKING"))
+        return "TYPE_CHECKING"
+    imports.append(ImportItem("typing", alias="_typing"))
+    return "_typing.TYPE_CHECKING"
+
+
 def generate_python_global_funcs(
     code: CodeBlock,
     global_funcs: list[FuncInfo],
     ty_map: dict[str, str],
     imports: list[ImportItem],
     opt: Options,
+    hidden: Mapping[str, str] = _NOTHING,
 ) -> None:
     """Write the functions of a prefix."""
     if not global_funcs:
         return
     prefix, module = code.param
     imports.append(ImportItem(f"{module or 'tvm_ffi'}.init_ffi_api", alias="_FFI_INIT_FUNC"))
-    imports.append(ImportItem("typing.TYPE_CHECKING"))
+    checking = _type_checking(imports, hidden)
     taken = {func.schema.name.rpartition(".")[2] for func in global_funcs}
-    returned = _naming(ty_map, imports, taken)
-    accepted = _naming(_input_map(ty_map), imports, taken)
-    lines = ["# fmt: off", f'_FFI_INIT_FUNC("{prefix}", __name__)', "if TYPE_CHECKING:"]
+    returned = _naming(ty_map, imports, taken, hidden)
+    accepted = _naming(_input_map(ty_map), imports, taken, hidden)
+    lines = ["# fmt: off", f'_FFI_INIT_FUNC("{prefix}", __name__)', f"if {checking}:"]
     shown = [f for f in global_funcs if is_name(f.schema.name.rpartition(".")[2])]
     lines += [render_func_signature(f, returned, opt.indent, accepted) for f in shown]
     if not shown:
@@ -120,11 +152,13 @@ def generate_python_object(
     imports: list[ImportItem],
     opt: Options,
     obj_info: ObjectInfo,
+    hidden: Mapping[str, str] = _NOTHING,
 ) -> None:
     """Write the fields and methods of a class."""
     taken = {method.schema.name.rpartition(".")[2] for method in obj_info.methods}
-    returned = _naming(ty_map, imports, taken)
-    accepted = _naming(_input_map(ty_map), imports, taken)
+    taken.update(field.name for field in obj_info.fields)
+    returned = _naming(ty_map, imports, taken, hidden)
+    accepted = _naming(_input_map(ty_map), imports, taken, hidden)
     lines = ["# fmt: off", *render_object_fields(obj_info, returned, 0)]
     callables = [
         *render_object_init(obj_info, returned, opt.indent, accepted),
@@ -132,10 +166,10 @@ def generate_python_object(
         *render_object_methods(obj_info, returned, opt.indent, accepted),
     ]
     if callables:
-        imports.append(ImportItem("typing.TYPE_CHECKING"))
+        checking = _type_checking(imports, hidden)
         if obj_info.has_overloaded_methods():
             imports.append(ImportItem("typing.overload", type_checking_only=True))
-        lines += ["if TYPE_CHECKING:", *callables]
+        lines += [f"if {checking}:", *callables]
     _fill(code, [*lines, "# fmt: on"], code.indent)
 
 
@@ -151,19 +185,21 @@ def _import_lines(items: Iterable[ImportItem]) -> list[str]:
 
 
 def generate_python_import_section(
-    code: CodeBlock, imports: list[ImportItem], opt: Options
+    code: CodeBlock,
+    imports: list[ImportItem],
+    opt: Options,
+    hidden: Mapping[str, str] = _NOTHING,
 ) -> None:
     """Write the imports."""
     if not imports:
         return
     always = [item for item in imports if not item.type_checking_only]
     checking = [item for item in imports if item.type_checking_only]
-    if checking:
-        always.append(ImportItem("typing.TYPE_CHECKING"))
+    constant = _type_checking(always, hidden) if checking else ""
     lines = ["# fmt: off", "# isort: off", "from __future__ import annotations"]
     lines += _import_lines(always)
     if checking:
-        lines.append("if TYPE_CHECKING:")
+        lines.append(f"if {constant}:")
         lines += [" " * opt.indent + line for line in _import_lines(checking)]
     _fill(code, [*lines, "# isort: on", "# fmt: on"], 0)
 

@@ -68,7 +68,9 @@ class PythonGenerator:
         return all(map(is_name, prefix.split(".")))
 
     def reserve(self, imports: PythonImports, type_keys: list[str]) -> None:
-        """Do nothing: imports have names that no type has."""
+        """Note the classes of the file: what has the name of one is imported under another."""
+        for key in type_keys:
+            imports.hidden[key.rpartition(".")[2]] = self.canonical_type_name(key)
 
     def check_view(self, code_blocks: list[CodeBlock]) -> Any:
         """Return all lines: any change counts."""
@@ -83,7 +85,11 @@ class PythonGenerator:
         opt: Options,
     ) -> None:
         """Write functions."""
-        codegen.generate_python_global_funcs(code, global_funcs, ty_map, imports.items, opt)
+        names = [function.schema.name.rpartition(".")[2] for function in global_funcs]
+        imports.hidden.update(dict.fromkeys(names, ""))
+        codegen.generate_python_global_funcs(
+            code, global_funcs, ty_map, imports.items, opt, imports.hidden
+        )
         for function in global_funcs:
             if not is_name(function.schema.name.rpartition(".")[2]):
                 text = f"`{function.schema.name}` cannot be the name of a function in {self.name}"
@@ -99,14 +105,14 @@ class PythonGenerator:
         declared: Mapping[str, Path] | None = None,
     ) -> None:
         """Write fields and methods of a class."""
-        codegen.generate_python_object(code, ty_map, imports.items, opt, obj_info)
+        codegen.generate_python_object(code, ty_map, imports.items, opt, obj_info, imports.hidden)
 
     def generate_import_section_block(
         self, code: CodeBlock, imports: PythonImports, opt: Options, defined_types: set[str]
     ) -> None:
         """Write the imports, without those of what the file defines."""
         items = [item for item in imports.items if item.full_name not in defined_types]
-        codegen.generate_python_import_section(code, items, opt)
+        codegen.generate_python_import_section(code, items, opt, imports.hidden)
 
     def generate_all_block(self, code: CodeBlock, names: set[str], opt: Options) -> None:
         """Write the list of exported names."""

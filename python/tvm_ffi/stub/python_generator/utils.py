@@ -65,6 +65,8 @@ class PythonImports:
 
     items: list[ImportItem] = field(default_factory=list)
     has_lib_load: bool = False
+    # What names of the file mean: classes by module and name; empty for functions.
+    hidden: dict[str, str] = field(default_factory=dict)
 
 
 def _last(name: str) -> str:
