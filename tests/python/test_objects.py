@@ -11,11 +11,13 @@ import typing
 import weakref
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from functools import partial
+from typing import Any, ClassVar
 
 import pytest
 import tvm_ffi
 from support import FREE_THREADED, Stateful, make_edges, make_holder, use_count
 from tvm_ffi import core, testing, tying
+from tvm_ffi.dataclasses import py_class
 from tvm_ffi.registry import _register_class
 
 # ---- classes ------------------------------------------------------------------------------------
@@ -594,3 +596,30 @@ def test_wrappers_of_every_kind_are_equally_small() -> None:
     for cls in (tvm_ffi.Array, tvm_ffi.List, tvm_ffi.Map, tvm_ffi.Dict, core.Object):
         assert cls.__basicsize__ == small, cls
     assert core.Tensor.__basicsize__ == small
+
+
+@py_class("test_objects.FailingRepr")
+class FailingRepr(tvm_ffi.Object):
+    error: ClassVar[BaseException]
+
+    def __ffi_repr__(self, *_: Any) -> str:
+        raise FailingRepr.error
+
+
+@pytest.mark.parametrize("error", [MemoryError("m"), RecursionError("r"), KeyboardInterrupt("k")])
+def test_repr_does_not_hide_what_says_nothing_about_the_object(error: BaseException) -> None:
+    FailingRepr.error = error
+    for value in (FailingRepr(), tvm_ffi.Array([FailingRepr()])):
+        for show in (repr, str, format):
+            with pytest.raises(type(error)) as caught:
+                show(value)
+            assert caught.value is error
+
+
+@pytest.mark.parametrize("error", [KeyError("k"), ValueError("v"), StopIteration()])
+def test_repr_of_an_object_whose_hook_fails(error: BaseException) -> None:
+    FailingRepr.error = error
+    value = FailingRepr()
+    assert repr(value) == f"FailingRepr({value.__chandle__()})"
+    box = tvm_ffi.Array([value])
+    assert repr(box) == f"Array({box.__chandle__()})"

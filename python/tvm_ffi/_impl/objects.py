@@ -299,7 +299,9 @@ def _new_filled(cls: type, handle: Any) -> Any:
 
 
 def object_repr(obj: Any) -> str:
-    """Return the text of an object as its type prints it; never raises.
+    """Return the text of an object as its type prints it, or its class and address if that fails.
+
+    Out of memory or of stack, it raises: that says nothing about the object.
 
     >>> import tvm_ffi
     >>> tvm_ffi.core.object_repr(tvm_ffi.Array([1, 2]))
@@ -311,6 +313,8 @@ def object_repr(obj: Any) -> str:
         return f"{name}(chandle=None)"
     try:
         return str(core._get_global_func("ffi.ReprPrint", False)(obj))
+    except (MemoryError, RecursionError):
+        raise
     except Exception:
         return f"{name}({handle})"
 
