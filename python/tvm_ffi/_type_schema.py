@@ -15,7 +15,6 @@ TypeError: ...: element [0]: value for key 'a': expected int, got str
 from __future__ import annotations
 
 import sys
-from functools import cached_property
 
 TYPE_CHECKING = False  # typing costs a third of the import time, and only checkers need it
 if TYPE_CHECKING:
@@ -353,9 +352,14 @@ class TypeSchema:
 
     # ---- values ---------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def _converter(self) -> Any:
-        return _build_converter(self)
+        # Not a cached_property: before Python 3.12 that has a lock, which a fork may leave taken.
+        state = self.__dict__
+        found = state.get("_compiled")
+        if found is None:
+            found = state["_compiled"] = _build_converter(self)
+        return found
 
     def check_value(self, value: Any) -> None:
         """Raise a `TypeError` unless `value` can be converted.

@@ -70,7 +70,7 @@ def register_object(type_key: Any = None, *, init: bool = True) -> Any:
 
     def register(cls: Any) -> Any:
         key = type_key if isinstance(type_key, str) else getattr(cls, "__name__", repr(cls))
-        return _register_class(cls, key, init, _check_class)
+        return _register_class(cls, key, _install_init if init else None, _check_class)
 
     if isinstance(type_key, type):
         return register(type_key)
@@ -80,9 +80,12 @@ def register_object(type_key: Any = None, *, init: bool = True) -> Any:
 
 
 def _register_class(
-    cls: Any, key: str, init: bool, check: Callable[[Any, str, int], None] | None = None
+    cls: Any,
+    key: str,
+    complete: Callable[[Any, core.TypeInfo], None] | None,
+    check: Callable[[Any, str, int], None] | None = None,
 ) -> Any:
-    """Make `cls` the class of the type with this key."""
+    """Make `cls` the class of the type with this key, once `complete` has added the rest of it."""
     type_index = core._object_type_key_to_index(key)
     if type_index is None:
         if _SKIP_UNKNOWN_OBJECTS:
@@ -98,16 +101,16 @@ def _register_class(
         )
     if check is not None:
         check(cls, key, type_index)
-    before = core._type_index_to_type_info(type_index)
-    info = core._register_object_by_index(type_index, cls)
-    try:
-        _add_class_attrs(cls, info)
-        cls.__tvm_ffi_type_info__ = info
-        if init:
-            _install_init(cls, info)
-    except BaseException:
-        core._forget_class(cls, before)
-        raise
+    info = core._describe_class(type_index, cls)
+    _add_class_attrs(cls, info)
+    cls.__tvm_ffi_type_info__ = info
+    if complete is not None:
+        try:
+            complete(cls, info)
+        except BaseException:
+            del cls.__tvm_ffi_type_info__
+            raise
+    core._publish_class(info, cls)
     return cls
 
 

@@ -20,7 +20,7 @@ import tvm_ffi
 import tvm_ffi.testing
 from tvm_ffi import core
 from tvm_ffi.dataclasses import c_class
-from tvm_ffi.registry import _register_class
+from tvm_ffi.registry import _install_init, _register_class
 from tvm_ffi.testing.testing import _TestCxxAutoInit as AutoInit
 
 KEY = "testing.TestUnregisteredBaseObject"
@@ -36,7 +36,7 @@ def forget_the_class() -> Iterator[None]:
 
 def register(cls: type) -> type:
     """Replace the class of the type, which `register_object` would refuse."""
-    return _register_class(cls, KEY, init=True)
+    return _register_class(cls, KEY, _install_init)
 
 
 def make_class() -> type:

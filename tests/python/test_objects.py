@@ -18,7 +18,7 @@ import tvm_ffi
 from support import FREE_THREADED, Stateful, make_edges, make_holder, use_count
 from tvm_ffi import core, testing, tying
 from tvm_ffi.dataclasses import py_class
-from tvm_ffi.registry import _register_class
+from tvm_ffi.registry import _install_init, _register_class
 
 # ---- classes ------------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ def test_a_class_attribute_hides_the_field_and_the_method() -> None:
     info = core._type_cls_to_type_info(testing.TestIntPair)
     try:
 
-        @partial(_register_class, key="testing.TestIntPair", init=True)
+        @partial(_register_class, key="testing.TestIntPair", complete=_install_init)
         class Mine(core.Object):
             a = "mine"
 

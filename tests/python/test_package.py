@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import importlib
 import os
 import subprocess
 import sys
@@ -159,3 +161,19 @@ def test_release_gil_by_default_is_read_at_import() -> None:
             env=environment,
         )
         assert done.stdout.strip() == expected
+
+
+def test_no_lock_of_the_standard_library_is_left_taken_by_a_fork() -> None:
+    """Before Python 3.12 a cached_property has one, for all objects of a class."""
+    for name in ("dataclasses", "travel", "inspect", "cpp"):
+        importlib.import_module(f"tvm_ffi.{name}")
+    modules = [module for name, module in sys.modules.items() if name.split(".")[0] == "tvm_ffi"]
+    classes = {value for m in modules for value in vars(m).values() if isinstance(value, type)}
+    assert len(classes) > 100
+    found = [
+        f"{cls.__name__}.{name}"
+        for cls in classes
+        for name, value in vars(cls).items()
+        if cls.__module__.startswith("tvm_ffi") and isinstance(value, functools.cached_property)
+    ]
+    assert found == []

@@ -7,8 +7,9 @@ import ctypes
 import subprocess
 import sys
 import types
+import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import tvm_ffi
@@ -253,3 +254,35 @@ def test_a_registration_that_fails_leaves_nothing(
     finally:
         core._forget_class(cls, before[0])
     assert core._class_of_index(index) is before[1]
+
+
+class _Watching(type(tvm_ffi.Object)):
+    """A class of classes that look, at each attribute they get, whether they stand for the type."""
+
+    key = "testing.TestUnregisteredBaseObject"
+    stands: ClassVar[list[bool]] = []
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        index = core._object_type_key_to_index(_Watching.key)
+        _Watching.stands.append(core._class_of_index(index) is cls)
+        super().__setattr__(name, value)
+
+
+@pytest.mark.parametrize("decorate", [tvm_ffi.register_object, c_class])
+def test_a_class_is_complete_before_objects_get_it(decorate: Any) -> None:
+    """Another thread may fetch an object at any time."""
+    index = core._object_type_key_to_index(_Watching.key)
+    before = core._type_index_to_type_info(index)
+    known = before.type_cls if before is not None else None
+    module = "watching" if known is None else known.__module__
+    cls = _Watching("Watched", (tvm_ffi.Object,), {"__module__": module, "__annotations__": {}})
+    _Watching.stands.clear()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            decorate(_Watching.key)(cls)
+        assert core._class_of_index(index) is cls
+        assert len(_Watching.stands) > 3 and not any(_Watching.stands)
+        assert cls(41).get_v1_plus_one() == 42
+    finally:
+        core._forget_class(cls, before)

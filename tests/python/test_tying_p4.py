@@ -16,6 +16,7 @@ from support import (
     collect,
     make_edges,
     make_holder,
+    run_threads,
     use_count,
     wait_until,
     watch_death,
@@ -268,3 +269,26 @@ def test_p4_dying_together_with_what_it_refers_to() -> None:
     del outer
     collect()
     assert all(watcher() is None for watcher in watchers)
+
+
+def test_p4_what_dies_in_a_call_that_releases_the_gil_is_dead_after_it() -> None:
+    """Also in a thread that CPython tells of no pending calls."""
+    clear = tvm_ffi.get_global_func("ffi.ListClear")
+    assert not clear.release_gil
+    clear.release_gil = True
+    dead: list[object] = []
+    called: list[object] = []
+
+    def work(_: int) -> None:
+        for _ in range(20):
+            held = tvm_ffi.List([tvm_ffi.List([1]), Payload()])
+            watchers = [weakref.ref(value, called.append) for value in held]
+            clear(held)
+            dead.extend(watcher() for watcher in watchers)
+
+    try:
+        run_threads(1, work)
+        work(0)
+    finally:
+        clear.release_gil = False
+    assert dead == [None] * 80 and len(called) == 80

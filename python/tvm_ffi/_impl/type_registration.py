@@ -37,12 +37,25 @@ def _bind_class(info: TypeInfo, type_cls: type) -> None:
         core._set_class_of_index(info.type_index, type_cls, is_python_defined)
 
 
-def _register_object_by_index(type_index: int, type_cls: type) -> TypeInfo:
-    """Make `type_cls` the class of a type index; wrappers that exist keep the class they have."""
+def _describe_class(type_index: int, type_cls: type) -> TypeInfo:
+    """Describe a type for a class that is to stand for it; see `_publish_class`."""
     if not isinstance(type_cls, type):
         raise TypeError(f"expected a class, got {type(type_cls).__name__}")
-    info = store_info(build_info(type_index, type_cls))
-    _bind_class(info, type_cls)
+    return build_info(type_index, type_cls)
+
+
+def _publish_class(info: TypeInfo, type_cls: type) -> None:
+    """Make `type_cls` the class of its type; wrappers that exist keep the class they have.
+
+    From now on other threads get objects of the class, so it is complete.
+    """
+    _bind_class(store_info(info), type_cls)
+
+
+def _register_object_by_index(type_index: int, type_cls: type) -> TypeInfo:
+    """Make `type_cls` the class of a type index, as it is."""
+    info = _describe_class(type_index, type_cls)
+    _publish_class(info, type_cls)
     return info
 
 
@@ -153,9 +166,11 @@ def _lookup_type_attr(type_index: int, attr_key: str, ancestor: bool = False) ->
 
 
 EXPORTS = (
+    "_describe_class",
     "_forget_class",
     "_is_python_defined",
     "_lookup_type_attr",
+    "_publish_class",
     "_register_object_by_index",
     "_register_py_class",
     "_restore_info",

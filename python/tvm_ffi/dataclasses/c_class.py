@@ -91,21 +91,13 @@ def c_class(
             if isinstance(value, Field):
                 delattr(cls, name)
         shadowed = set(vars(cls))
-        before = _info_of_key(type_key)
-        cls = _register_class(cls, type_key, init=False)
-        try:
-            complete(cls, shadowed)
-        except BaseException:
-            core._forget_class(cls, before)
-            raise
-        return cls
+        return _register_class(cls, type_key, lambda cls, info: complete(cls, info, shadowed))
 
-    def complete(cls: Any, shadowed: set[str]) -> None:
-        info = cls.__tvm_ffi_type_info__
-        _warn_missing_field_annotations(cls, info, stacklevel=4)
+    def complete(cls: Any, info: core.TypeInfo, shadowed: set[str]) -> None:
+        _warn_missing_field_annotations(cls, info, stacklevel=6)
         _attach_field_objects(cls, info, frozen=frozen)
         if frozen:
-            for type_field in info.fields:
+            for type_field in info.fields or ():
                 if type_field.name not in shadowed:
                     type_field._install(cls)
         _add_class_attrs(cls, info, _HOOK_NAMES)
@@ -121,11 +113,6 @@ def c_class(
         cls.__ffi_is_dataclass__ = True
 
     return decorate
-
-
-def _info_of_key(type_key: str) -> core.TypeInfo | None:
-    type_index = core._object_type_key_to_index(type_key)
-    return None if type_index is None else core._type_index_to_type_info(type_index)
 
 
 def _attach_field_objects(cls: Any, type_info: core.TypeInfo, *, frozen: bool = False) -> None:

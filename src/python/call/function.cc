@@ -14,6 +14,7 @@
 #include "python/convert/departures.h"
 #include "python/convert/errors.h"
 #include "python/data/tensor.h"
+#include "python/wrap/release_queue.h"
 
 namespace tether_py {
 
@@ -29,6 +30,14 @@ const bool release_gil_default = [] {
 
 // ---- calls ----
 
+// What dies in a call that has released the GIL is left for an attached thread. That is this one
+// when the call is over, so that what it dropped is gone when it returns. Not with an error on its
+// way, which user code could replace.
+TVM_FFI_INLINE void LetGoOfWhatDied() {
+  Engine::list().Drain();
+  DrainReleases();
+}
+
 TVM_FFI_INLINE int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFFIAny* result) {
   UnwindStop stop;
   args->BeginDetached();
@@ -37,6 +46,7 @@ TVM_FFI_INLINE int CallWithoutGIL(TVMFFIObject* func, CallArguments* args, TVMFF
   int code = CallDirectly(func, args, result);
   RestoreThread(state);
   args->EndDetached();
+  if (code == 0) LetGoOfWhatDied();
   return code;
 }
 
