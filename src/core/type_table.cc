@@ -245,7 +245,7 @@ class TypeTable {
     entries[type_index].v_uint64 = cell.v_uint64;
     __atomic_store_n(&entries[type_index].type_index, cell.type_index, __ATOMIC_RELEASE);
     Publish<TVMFFIAny>(&attr->column.data, &attr->column.size, entries, size);
-    tether::AddUndo([this, attr, type_index] {
+    tether::AddUndo([attr, type_index] {
       std::lock_guard<std::mutex> lock(tether::locks.types);
       TVMFFIAny* cell = attr->entries.Resize(attr->entries.size()) + type_index;
       __atomic_store_n(&cell->type_index, static_cast<int32_t>(TypeIndex::kTVMFFINone),

@@ -28,19 +28,23 @@ if TYPE_CHECKING:
 core: Any = sys.modules["tvm_ffi.core"]
 
 
-def _bind_class(info: TypeInfo, type_cls: type) -> None:
+def _bind_class(info: TypeInfo, type_cls: type, is_prepared: bool = False) -> None:
     info.type_cls = type_cls
     cls_to_info[type_cls] = info
     # A class that is not a wrapper cannot stand for an object; objects get a fallback class.
     if issubclass(type_cls, core.CObject):
         is_python_defined = info.type_index in python_indices
-        core._set_class_of_index(info.type_index, type_cls, is_python_defined)
+        core._set_class_of_index(info.type_index, type_cls, is_python_defined, is_prepared)
 
 
 def _describe_class(type_index: int, type_cls: type) -> TypeInfo:
-    """Describe a type for a class that is to stand for it; see `_publish_class`."""
+    """Describe a type for a class that is to stand for it, and prepare the class.
+
+    Attributes are added to the class between this and `_publish_class`.
+    """
     if not isinstance(type_cls, type):
         raise TypeError(f"expected a class, got {type(type_cls).__name__}")
+    core._prepare_class(type_index, type_cls, type_index in python_indices)
     return build_info(type_index, type_cls)
 
 
@@ -49,7 +53,7 @@ def _publish_class(info: TypeInfo, type_cls: type) -> None:
 
     From now on other threads get objects of the class, so it is complete.
     """
-    _bind_class(store_info(info), type_cls)
+    _bind_class(store_info(info), type_cls, is_prepared=True)
 
 
 def _register_object_by_index(type_index: int, type_cls: type) -> TypeInfo:

@@ -55,16 +55,27 @@ Ref ReplaceClassOfIndex(int32_t type_index, PyTypeObject* cls) {
 
 }  // namespace
 
-void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined) {
-  if (cls != nullptr) {
-    std::lock_guard<ShortLock> guard(class_table_lock);
-    bool has_fields = !is_python_defined || HasPythonFields(type_index);
-    InstallDealloc(cls, type_index, has_fields);
-    upper_layers.install_field_access(cls, is_python_defined);
-  }
+namespace {
+
+// What depends on the body that the user wrote, so before fields and methods are added to it.
+void PrepareClass(int32_t type_index, PyTypeObject* cls, bool is_python_defined) {
+  std::lock_guard<ShortLock> guard(class_table_lock);
+  bool has_fields = !is_python_defined || HasPythonFields(type_index);
+  InstallDealloc(cls, type_index, has_fields);
+  upper_layers.install_field_access(cls, is_python_defined);
+}
+
+void PublishClass(int32_t type_index, PyTypeObject* cls) {
   Ref old = ReplaceClassOfIndex(type_index, cls);
   // In a free-threaded build another thread may have just read it: a class that was replaced stays.
   if (kFreeThreaded) old.release();
+}
+
+}  // namespace
+
+void SetClassOfIndex(int32_t type_index, PyTypeObject* cls, bool is_python_defined) {
+  if (cls != nullptr) PrepareClass(type_index, cls, is_python_defined);
+  PublishClass(type_index, cls);
 }
 
 namespace {
@@ -89,13 +100,18 @@ PyTypeObject* MakeClassOfIndex(int32_t type_index) { return Entry<MakeClass>(typ
 
 namespace {
 
+bool IsWrapperClass(PyObject* cls) {
+  return PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), types.object);
+}
+
 // The third argument says of a class that its type is defined in Python; of None, that nobody can
-// have looked at the class that was there.
+// have looked at the class that was there. The fourth, that the class is prepared.
 PyObject* PySetClassOfIndex(PyObject*, PyObject* args) {
   int index;
   PyObject* cls;
   int flag = 0;
-  if (!PyArg_ParseTuple(args, "iO|p", &index, &cls, &flag)) return nullptr;
+  int is_prepared = 0;
+  if (!PyArg_ParseTuple(args, "iO|pp", &index, &cls, &flag, &is_prepared)) return nullptr;
   if (index < 0) return PyErr_Format(PyExc_ValueError, "invalid type index %d", index);
   if (cls == Py_None) {
     if (flag != 0) {
@@ -106,8 +122,23 @@ PyObject* PySetClassOfIndex(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
   }
   // Any other class may be registered for a type, but only wrappers can be handed out.
-  if (PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), types.object)) {
-    SetClassOfIndex(index, reinterpret_cast<PyTypeObject*>(cls), flag != 0);
+  if (IsWrapperClass(cls)) {
+    auto* type = reinterpret_cast<PyTypeObject*>(cls);
+    if (is_prepared == 0) PrepareClass(index, type, flag != 0);
+    PublishClass(index, type);
+  }
+  Py_RETURN_NONE;
+}
+
+// Arguments (index, class, whether the type is defined in Python).
+PyObject* PyPrepareClass(PyObject*, PyObject* args) {
+  int index;
+  PyObject* cls;
+  int is_python_defined;
+  if (!PyArg_ParseTuple(args, "iOp", &index, &cls, &is_python_defined)) return nullptr;
+  if (index < 0) return PyErr_Format(PyExc_ValueError, "invalid type index %d", index);
+  if (IsWrapperClass(cls)) {
+    PrepareClass(index, reinterpret_cast<PyTypeObject*>(cls), is_python_defined != 0);
   }
   Py_RETURN_NONE;
 }
@@ -121,6 +152,7 @@ PyObject* PyClassOfIndex(PyObject*, PyObject* arg) {
 }
 
 PyMethodDef functions[] = {{"_set_class_of_index", Entry<PySetClassOfIndex>, METH_VARARGS, nullptr},
+                           {"_prepare_class", Entry<PyPrepareClass>, METH_VARARGS, nullptr},
                            {"_class_of_index", Entry<PyClassOfIndex>, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
