@@ -152,7 +152,7 @@ PyObject* DictSetDefault(PyObject* self, PyObject* args) {
 
 PyObject* DictPopItem(PyObject* self, PyObject*) {
   return DictTake(
-      self, ffi::tether::MapOps::FirstIndex,
+      self, [](const ffi::MapBaseObj* dict) { return ffi::tether::MapOps::FirstIndex(dict); },
       [](const ffi::MapBaseObj* dict, uint64_t index) {
         return ffi::tether::MapOps::FirstIndex(dict) == index;
       },
