@@ -6,7 +6,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Collection, Iterable, Mapping
 from io import StringIO
-from types import MappingProxyType
 
 from ...core import _abi, _object_type_key_to_index
 from ..consts import MarkerSyntax
@@ -15,6 +14,8 @@ from ..utils import FuncInfo, InitConfig, ObjectInfo, Options
 from . import consts as C
 from .utils import (
     ImportItem,
+    ImportItems,
+    hidden_in,
     is_name,
     render_func_signature,
     render_object_ffi_init,
@@ -45,9 +46,6 @@ __all__ = [
 ]
 
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
 def _fill(code: CodeBlock, body: Iterable[str], indent: int) -> None:
     """Put lines between the markers of a block."""
     blanks = " " * indent
@@ -68,13 +66,12 @@ def _naming(
     ty_map: dict[str, str],
     imports: list[ImportItem],
     taken: Collection[str],
-    hidden: Mapping[str, str],
 ) -> Callable[[str], str]:
     """Return a function that names a type in this block and notes the import it needs.
 
     :param taken: names that mean something else in the block
-    :param hidden: names that mean something in the file, and the class that they mean
     """
+    hidden = hidden_in(imports)
 
     def free(name: str) -> str:
         while name in taken or name in hidden:
@@ -112,9 +109,9 @@ def _input_map(ty_map: dict[str, str]) -> dict[str, str]:
     return changed
 
 
-def _type_checking(imports: list[ImportItem], hidden: Mapping[str, str]) -> str:
+def _type_checking(imports: list[ImportItem]) -> str:
     """Name the constant and note its import."""
-    if "TYPE_CHECKING" not in hidden:
+    if "TYPE_CHECKING" not in hidden_in(imports):
         imports.append(ImportItem("typing.TYPE_CHECKING"))
         return "TYPE_CHECKING"
     imports.append(ImportItem("typing", alias="_typing"))
@@ -127,17 +124,16 @@ def generate_python_global_funcs(
     ty_map: dict[str, str],
     imports: list[ImportItem],
     opt: Options,
-    hidden: Mapping[str, str] = _NOTHING,
 ) -> None:
     """Write the functions of a prefix."""
     if not global_funcs:
         return
     prefix, module = code.param
     imports.append(ImportItem(f"{module or 'tvm_ffi'}.init_ffi_api", alias="_FFI_INIT_FUNC"))
-    checking = _type_checking(imports, hidden)
+    checking = _type_checking(imports)
     taken = {func.schema.name.rpartition(".")[2] for func in global_funcs}
-    returned = _naming(ty_map, imports, taken, hidden)
-    accepted = _naming(_input_map(ty_map), imports, taken, hidden)
+    returned = _naming(ty_map, imports, taken)
+    accepted = _naming(_input_map(ty_map), imports, taken)
     lines = ["# fmt: off", f'_FFI_INIT_FUNC("{prefix}", __name__)', f"if {checking}:"]
     shown = [f for f in global_funcs if is_name(f.schema.name.rpartition(".")[2])]
     lines += [render_func_signature(f, returned, opt.indent, accepted) for f in shown]
@@ -152,13 +148,12 @@ def generate_python_object(
     imports: list[ImportItem],
     opt: Options,
     obj_info: ObjectInfo,
-    hidden: Mapping[str, str] = _NOTHING,
 ) -> None:
     """Write the fields and methods of a class."""
     taken = {method.schema.name.rpartition(".")[2] for method in obj_info.methods}
     taken.update(field.name for field in obj_info.fields)
-    returned = _naming(ty_map, imports, taken, hidden)
-    accepted = _naming(_input_map(ty_map), imports, taken, hidden)
+    returned = _naming(ty_map, imports, taken)
+    accepted = _naming(_input_map(ty_map), imports, taken)
     lines = ["# fmt: off", *render_object_fields(obj_info, returned, 0)]
     callables = [
         *render_object_init(obj_info, returned, opt.indent, accepted),
@@ -166,7 +161,7 @@ def generate_python_object(
         *render_object_methods(obj_info, returned, opt.indent, accepted),
     ]
     if callables:
-        checking = _type_checking(imports, hidden)
+        checking = _type_checking(imports)
         if obj_info.has_overloaded_methods():
             imports.append(ImportItem("typing.overload", type_checking_only=True))
         lines += [f"if {checking}:", *callables]
@@ -188,14 +183,15 @@ def generate_python_import_section(
     code: CodeBlock,
     imports: list[ImportItem],
     opt: Options,
-    hidden: Mapping[str, str] = _NOTHING,
 ) -> None:
     """Write the imports."""
     if not imports:
         return
-    always = [item for item in imports if not item.type_checking_only]
+    always = ImportItems(
+        (item for item in imports if not item.type_checking_only), hidden_in(imports)
+    )
     checking = [item for item in imports if item.type_checking_only]
-    constant = _type_checking(always, hidden) if checking else ""
+    constant = _type_checking(always) if checking else ""
     lines = ["# fmt: off", "# isort: off", "from __future__ import annotations"]
     lines += _import_lines(always)
     if checking:

@@ -12,9 +12,16 @@ from ..file_utils import CodeBlock
 from ..utils import FuncInfo, InitConfig, ObjectInfo, Options
 from . import bases, codegen
 from . import consts as C
-from .utils import ImportItem, PythonImports, is_name
+from .utils import ImportItem, ImportItems, PythonImports, hidden_in, is_name
 
 __all__ = ["ImportItem", "PythonGenerator", "PythonImports"]
+
+
+def _names_in(imports: PythonImports) -> dict[str, str]:
+    """Return the names of the file, to be added to."""
+    if not isinstance(imports.items, ImportItems):
+        imports.items = ImportItems(imports.items)
+    return imports.items.hidden
 
 
 class PythonGenerator:
@@ -69,8 +76,9 @@ class PythonGenerator:
 
     def reserve(self, imports: PythonImports, type_keys: list[str]) -> None:
         """Note the classes of the file: what has the name of one is imported under another."""
+        names = _names_in(imports)
         for key in type_keys:
-            imports.hidden[key.rpartition(".")[2]] = self.canonical_type_name(key)
+            names[key.rpartition(".")[2]] = self.canonical_type_name(key)
 
     def check_view(self, code_blocks: list[CodeBlock]) -> Any:
         """Return all lines: any change counts."""
@@ -86,10 +94,8 @@ class PythonGenerator:
     ) -> None:
         """Write functions."""
         names = [function.schema.name.rpartition(".")[2] for function in global_funcs]
-        imports.hidden.update(dict.fromkeys(names, ""))
-        codegen.generate_python_global_funcs(
-            code, global_funcs, ty_map, imports.items, opt, imports.hidden
-        )
+        _names_in(imports).update(dict.fromkeys(names, ""))
+        codegen.generate_python_global_funcs(code, global_funcs, ty_map, imports.items, opt)
         for function in global_funcs:
             if not is_name(function.schema.name.rpartition(".")[2]):
                 text = f"`{function.schema.name}` cannot be the name of a function in {self.name}"
@@ -105,14 +111,15 @@ class PythonGenerator:
         declared: Mapping[str, Path] | None = None,
     ) -> None:
         """Write fields and methods of a class."""
-        codegen.generate_python_object(code, ty_map, imports.items, opt, obj_info, imports.hidden)
+        codegen.generate_python_object(code, ty_map, imports.items, opt, obj_info)
 
     def generate_import_section_block(
         self, code: CodeBlock, imports: PythonImports, opt: Options, defined_types: set[str]
     ) -> None:
         """Write the imports, without those of what the file defines."""
-        items = [item for item in imports.items if item.full_name not in defined_types]
-        codegen.generate_python_import_section(code, items, opt, imports.hidden)
+        wanted = (item for item in imports.items if item.full_name not in defined_types)
+        items = ImportItems(wanted, hidden_in(imports.items))
+        codegen.generate_python_import_section(code, items, opt)
 
     def generate_all_block(self, code: CodeBlock, names: set[str], opt: Options) -> None:
         """Write the list of exported names."""

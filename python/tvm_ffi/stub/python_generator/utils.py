@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from ..utils import FuncInfo, InitFieldInfo, ObjectInfo, TypeSchema, function_types
 from .consts import MOD_MAP
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 TyMap = Callable[[str], str]
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(init=False, frozen=True)
@@ -59,14 +61,28 @@ class ImportItem:
         return f"{start}import {self.name_with_alias}"
 
 
+class ImportItems(list[ImportItem]):
+    """Imports, and the names of the file that hide others."""
+
+    def __init__(
+        self, items: Iterable[ImportItem] = (), hidden: Mapping[str, str] = _NOTHING
+    ) -> None:
+        super().__init__(items)
+        # What the names mean: classes by module and name; empty for functions.
+        self.hidden = dict(hidden)
+
+
+def hidden_in(imports: list[ImportItem]) -> Mapping[str, str]:
+    """Return the names of the file that hide others; a plain list knows none."""
+    return imports.hidden if isinstance(imports, ImportItems) else _NOTHING
+
+
 @dataclass
 class PythonImports:
     """The imports of a file."""
 
-    items: list[ImportItem] = field(default_factory=list)
+    items: list[ImportItem] = field(default_factory=ImportItems)
     has_lib_load: bool = False
-    # What names of the file mean: classes by module and name; empty for functions.
-    hidden: dict[str, str] = field(default_factory=dict)
 
 
 def _last(name: str) -> str:
