@@ -102,14 +102,14 @@ def _register_class(
     if check is not None:
         check(cls, key, type_index)
     info = core._describe_class(type_index, cls)
-    _add_class_attrs(cls, info)
     cls.__tvm_ffi_type_info__ = info
-    if complete is not None:
-        try:
+    try:
+        _add_class_attrs(cls, info)
+        if complete is not None:
             complete(cls, info)
-        except BaseException:
-            del cls.__tvm_ffi_type_info__
-            raise
+    except BaseException:
+        del cls.__tvm_ffi_type_info__
+        raise
     core._publish_class(info, cls)
     return cls
 

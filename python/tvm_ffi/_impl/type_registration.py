@@ -44,8 +44,9 @@ def _describe_class(type_index: int, type_cls: type) -> TypeInfo:
     """
     if not isinstance(type_cls, type):
         raise TypeError(f"expected a class, got {type(type_cls).__name__}")
+    info = build_info(type_index, type_cls)
     core._prepare_class(type_index, type_cls, type_index in python_indices)
-    return build_info(type_index, type_cls)
+    return info
 
 
 def _publish_class(info: TypeInfo, type_cls: type) -> None:
