@@ -135,13 +135,28 @@ void MakeLeavingCell() {
 
 }  // namespace
 
-PyThreadState* SaveThreadGuarded() {
+namespace {
+
+// leave() detaches this thread, whose state is not freed before it is done.
+template <typename Leave>
+auto LeaveGuarded(const Leave& leave) {
   if (TVM_FFI_PREDICT_FALSE(leaving == nullptr)) MakeLeavingCell();
   Leaving* cell = leaving;
   if (cell != nullptr) cell->now.store(true, std::memory_order_relaxed);
-  PyThreadState* state = PyEval_SaveThread();
+  auto result = leave();
   if (cell != nullptr) cell->now.store(false, std::memory_order_release);
-  return state;
+  return result;
+}
+
+}  // namespace
+
+PyThreadState* SaveThreadGuarded() { return LeaveGuarded(PyEval_SaveThread); }
+
+void ReleaseGuarded(PyGILState_STATE state) {
+  LeaveGuarded([state] {
+    PyGILState_Release(state);
+    return true;
+  });
 }
 
 void StopIfFinalizing() {

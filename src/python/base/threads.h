@@ -80,6 +80,9 @@ inline void RestoreThread(PyThreadState* state) {
   if (kFreesStatesInUse) StopIfFinalizing();
 }
 
+// The same of PyGILState_Release, of a thread whose state stays.
+void ReleaseGuarded(PyGILState_STATE state);
+
 // Gives a detached thread the GIL. False while another thread shuts the interpreter down.
 bool EnterInterpreter(PyGILState_STATE* state);
 int InitThreadExit();  // at import: -1 with an error set
@@ -91,18 +94,26 @@ void ForgetOtherThreads();
 class GILGuard {
  public:
   GILGuard() : attached_(AttachedHere()) {
-    if (!attached_) entered_ = EnterInterpreter(&state_);
+    if (attached_) return;
+    keeps_state_ = kFreesStatesInUse && PyGILState_GetThisThreadState() != nullptr;
+    entered_ = EnterInterpreter(&state_);
   }
   GILGuard(const GILGuard&) = delete;
   GILGuard& operator=(const GILGuard&) = delete;
   ~GILGuard() {
-    if (entered_) PyGILState_Release(state_);
+    if (!entered_) return;
+    if (keeps_state_) {
+      ReleaseGuarded(state_);
+    } else {
+      PyGILState_Release(state_);
+    }
   }
   explicit operator bool() const { return attached_ || entered_; }
 
  private:
   bool attached_;
   bool entered_ = false;
+  bool keeps_state_ = false;
   PyGILState_STATE state_{};
 };
 
