@@ -53,10 +53,6 @@ Ref ReplaceClassOfIndex(int32_t type_index, PyTypeObject* cls) {
   return Ref::Steal(reinterpret_cast<PyObject*>(old));
 }
 
-}  // namespace
-
-namespace {
-
 // What depends on the body that the user wrote, so before fields and methods are added to it.
 void PrepareClass(int32_t type_index, PyTypeObject* cls, bool is_python_defined) {
   std::lock_guard<ShortLock> guard(class_table_lock);
