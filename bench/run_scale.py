@@ -29,6 +29,8 @@ NANOSECONDS = ("make", "first fetch", "fetch, live", "drop", "refetch + drop", "
 MILLISECONDS = (
     "collection, nothing yet",
     "collection, all live",
+    "collection, all live, in pairs",
+    "collection, all live, of numbers only",
     "collection, all dropped",
     "collection, all dropped, kept by native code",
 )
@@ -136,7 +138,8 @@ def page(data: dict[str, Any]) -> str:
         "Nanoseconds per object.",
         *transposed("ns", NANOSECONDS, native, data["million"], 1),
         "",
-        "Milliseconds per full collection.",
+        "Milliseconds per full collection. *In pairs*: every second object has another one as a",
+        "field. *Of numbers only*: objects of a class whose only field is an integer.",
         *transposed("ms", MILLISECONDS, native, data["million"], 1),
         "",
         "Milliseconds from the end of the script to that of the process: with nothing, with",

@@ -21,8 +21,6 @@ import setup_peers as build
 from report import progress
 from timing_worker import Worker
 
-NUMPY = "numpy==2.3.4"
-
 # Statement, and what must be installed for it.
 ROWS = {
     "numpy array to a function of a tensor view": ("view(a)", "numpy"),
@@ -117,7 +115,7 @@ def main() -> None:
         ("--rounds", {"type": int, "default": 31}), ("--torch", {"default": ""})
     )
     ready, missing = build.prepare(["ours", "reference"])
-    wanted = [NUMPY, *([f"torch=={options.torch}"] if options.torch else [])]
+    wanted = [build.NUMPY, *([f"torch=={options.torch}"] if options.torch else [])]
     try:
         python = build.environment("tensors", *wanted)
     except build.Unavailable as reason:

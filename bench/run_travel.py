@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pickles: a graph of 10^5 nodes, ours beside dataclasses, the reference, msgpack and orjson.
 
-    python bench/run_travel.py [--rounds 5] [--nodes 100000] [--packers PYTHON] [--package FOLDER]
+    python bench/run_travel.py [--rounds 5] [--nodes 100000]
 
 Every round starts one process of each way, in turns; a cell is the best CPU time of all its runs.
 msgpack and orjson write an equivalent list of rows, which has no objects: they are there for scale.
-`--packers` is an interpreter that has them, `--package` a build of this tree. Writes
-bench/results/travel.md and travel.json.
+Writes bench/results/travel.md and travel.json.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +28,10 @@ WAYS = {
 SCRIPTS = Path(__file__).resolve().parent / "python"
 
 
-def ask(python: Any, package: str | None, script: str, *arguments: object) -> Any:
-    environment = dict(os.environ)
-    environment.pop("PYTHONPATH", None)
-    if package is not None:
-        environment["PYTHONPATH"] = package
-    command = [str(python), str(SCRIPTS / script), *map(str, arguments)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if run.returncode != 0:
-        raise RuntimeError(f"{script} {arguments}: {run.stderr.strip().splitlines()[-1]}")
-    return json.loads(run.stdout)
+def ask(python: Any, package: str, script: str, *arguments: object) -> Any:
+    environment = {**os.environ, "PYTHONPATH": package}
+    text = build.run(python, SCRIPTS / script, *arguments, env=environment)
+    return json.loads(text)
 
 
 def page(data: dict[str, Any]) -> str:
@@ -74,35 +66,29 @@ def main() -> None:
     options, budget = report.arguments(
         ("--rounds", {"type": int, "default": 5}),
         ("--nodes", {"type": int, "default": 100_000}),
-        ("--packers", {"default": None}),
-        ("--package", {"default": None}),
     )
-    ready, missing = build.prepare(["reference"] if options.package else ["ours", "reference"])
-    packers = options.packers or build.environment("travel", "msgpack", "orjson")
-    if options.package:
-        own = (build.ROOT / ".venv" / "bin" / "python", options.package)
-    else:
-        own = (ready["ours"].python, None)
+    ready, missing = build.prepare(["ours", "reference"])
+    try:
+        python = build.environment("travel", build.NUMPY, "msgpack", "orjson")
+    except build.Unavailable as reason:
+        missing["numpy, msgpack or orjson"] = str(reason)
+    if missing:
+        report.progress(f"travel is not compared: {missing}")
+        return
+    own = (python, ready["ours"].environment["PYTHONPATH"])
     data = report.circumstances(ready, missing)
-    data["python"] = build.run(own[0], "-c", "import sys; print(sys.version.split(' (')[0])")
-    data.update(shortened=budget.shortened, nodes=options.nodes, graph={}, pool={})
-    pythons = {
+    data.update(shortened=budget.shortened, nodes=options.nodes, graph={})
+    places = {
         "ours": own,
-        "dataclasses": own,
-        "reference": (ready["reference"].python, None) if "reference" in ready else None,
-        "msgpack": (packers, None),
-        "orjson": (packers, None),
+        "dataclasses": (python, ""),
+        "reference": (ready["reference"].python, ""),
+        "msgpack": (python, ""),
+        "orjson": (python, ""),
     }
     for number in budget.rounds("pickles", options.rounds):
-        for way, place in pythons.items():
-            if place is None:
-                continue
+        for way, place in places.items():
             report.progress(f"pickles, round {number + 1}: {way}")
-            try:
-                found = ask(*place, "travel.py", way, options.nodes, 2 if way == "reference" else 7)
-            except RuntimeError as error:
-                data["missing"][way] = str(error)
-                continue
+            found = ask(*place, "travel.py", way, options.nodes, 2 if way == "reference" else 7)
             best = data["graph"].setdefault(way, found)
             data["graph"][way] = [min(best[0], found[0]), min(best[1], found[1]), found[2]]
     report.progress("a tensor through a pool")

@@ -89,6 +89,14 @@ def memory(peer: Any, n: int) -> dict[str, float]:
     del array
     result["destroy"] = (time.thread_time() - begin) / n * 1e9
     result["left"] = (behaviour.resident() - start) / n
+    live = [peer.make_node(i) for i in range(n)]
+    for node, other in zip(live[::2], live[1::2], strict=True):
+        node.next = other
+    result["collection, all live, in pairs"] = collection_ms()
+    del live, node, other
+    live = [peer.Counter(i) for i in range(n)]
+    result["collection, all live, of numbers only"] = collection_ms()
+    del live
     if hasattr(peer, "keep"):
         keep_dropped(peer, n)
         result["collection, all dropped, kept by native code"] = collection_ms()

@@ -24,9 +24,13 @@ BUILD = ROOT / "build" / f"bench-{Path(OTHER).name or 'python'}"
 PEERS = BUILD / "peers"
 ENVIRONMENTS = ROOT / ".cache" / "bench" / Path(OTHER).name
 PYTHON_VERSION = "3.13"
+NUMPY = "numpy==2.3.4"
 REFERENCE = "apache-tvm-ffi==0.1.15.post1"
 LONGEST = 600  # seconds, for any one command
 FLAGS = ["-O2", "-DNDEBUG", "-fPIC", "-shared"]
+
+# An import is measured with the bytecode that every but the first one finds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 class Unavailable(Exception):
