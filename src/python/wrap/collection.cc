@@ -69,7 +69,7 @@ void EndCollection(PyObject* info) {
   size_t num_hidden = NumHidden();
   HideShown();
   size_t survived = NumHidden() - num_hidden;
-  collection.owners.clear();
+  collection.owners.Clear();
   collection.read.Clear();
   std::vector<TVMFFIObject*>().swap(collection.pending);
   collection.is_out_of_memory = false;
@@ -125,7 +125,7 @@ void BeginPass(bool subtracts) {
   collection.is_subtracting = subtracts;
   if (!subtracts) return;
   collection.has_run = true;
-  collection.owners.clear();
+  collection.owners.Clear();
   collection.read.Clear();
   collection.is_out_of_memory = false;
   collection.is_quiet = !CallArguments::IsAnyElsewhere();

@@ -4,7 +4,6 @@
 #define TETHER_PYTHON_WRAP_COLLECTION_H_
 
 #include <atomic>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -27,12 +26,12 @@ struct Collection {
   // Objects without a wrapper that reads them, by how many of their owners were found so far. Of
   // one pass: the collector makes another after finalisers have run.
   struct Owners {
-    uint64_t found = 0;
-    bool are_known = false;
     visitproc told = nullptr;      // the last visitor that has seen the edges
     TVMFFIObject* next = nullptr;  // in the list of an EdgeWalk
+    uint32_t found = 0;
+    bool are_known = false;
   };
-  std::unordered_map<TVMFFIObject*, Owners> owners;
+  PointerMap<TVMFFIObject, Owners> owners;
   // In a collection of young objects: those without a wrapper whose edges were taken away.
   PointerSet<TVMFFIObject> read;
   bool is_subtracting = false;

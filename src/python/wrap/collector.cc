@@ -68,15 +68,6 @@ PyObject* TrackedWrapper(uintptr_t word) {
   return w != nullptr && PyObject_GC_IsTracked(w) ? w : nullptr;
 }
 
-// NULL when out of memory. Then the count never gets to the number of owners.
-Collection::Owners* OwnersOf(TVMFFIObject* h) {
-  try {
-    return &collection.owners[h];
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-
 // The subtracting visitor has found one more owner of `child`, whose wrapper is w or none that the
 // collector knows. True if that was the last one: its edges are to be taken away now. Others
 // are shown them by its wrapper, or, where it has none, by its owners.
@@ -87,28 +78,27 @@ bool FoundAllOwners(TVMFFIObject* child, uintptr_t word, PyObject* w) {
     // A wrapper that reports its object in any case, or one that this collection does not visit.
     if (LooksIntoShared(child, true) || !IsCollecting(w)) return false;
   }
-  Collection::Owners* owners = OwnersOf(child);
-  if (owners == nullptr) return false;
   bool is_active = (word & ~tie::kWordTags) != 0 && (word & tie::kInactive) == 0;
   uint64_t in_memory = OutsideCount(child) - (is_active ? 1 : 0);
-  return ++owners->found == in_memory;
+  // As of most: nothing is taken away, so there is nothing to remember.
+  if (in_memory == 1 && !HasEdges(child)) return false;
+  Collection::Owners* owners = collection.owners.FindOrAdd(child);
+  // Out of memory: then the count never gets to the number of owners.
+  return owners != nullptr && ++owners->found == in_memory;
 }
 
 // The edges of h are being taken away.
 void KnowOwners(TVMFFIObject* h) {
-  auto it = collection.owners.find(h);
-  if (it != collection.owners.end()) it->second.are_known = true;
+  if (Collection::Owners* owners = collection.owners.Find(h)) owners->are_known = true;
 }
 
 // Whether the edges of h were taken away because all its owners are known, and this visitor has yet
 // to see them. One time is enough for all its owners: visitors mark what is alive.
 bool AreOwnersKnown(TVMFFIObject* h, visitproc visit) {
-  if (!MayUseCollection() || collection.owners.empty()) return false;
-  auto it = collection.owners.find(h);
-  if (it == collection.owners.end() || !it->second.are_known || it->second.told == visit) {
-    return false;
-  }
-  it->second.told = visit;
+  if (!MayUseCollection()) return false;
+  Collection::Owners* owners = collection.owners.Find(h);
+  if (owners == nullptr || !owners->are_known || owners->told == visit) return false;
+  owners->told = visit;
   return true;
 }
 
@@ -150,7 +140,7 @@ class EdgeWalk {
     int result = 0;
     for (TVMFFIObject* h = first; h != nullptr && result == 0 && --budget >= 0; h = Next()) {
       if (is_limited && h != root && !collection.read.Insert(h)) continue;
-      if (subtracts_ && !collection.owners.empty()) KnowOwners(h);
+      if (subtracts_) KnowOwners(h);
       result = ForEachEdge(h, [this](auto* to) { return Edge(to); });
     }
     pending_.clear();
@@ -163,13 +153,11 @@ class EdgeWalk {
   // the subtracting one. Thus Push fails for that one, or for a visitor that is not of a
   // collection.
   bool Push(TVMFFIObject* h) {
-    if (uses_collection_ && !collection.owners.empty()) {
-      auto it = collection.owners.find(h);
-      if (it != collection.owners.end()) {
-        it->second.next = waiting_;
-        waiting_ = h;
-        return true;
-      }
+    Collection::Owners* owners = uses_collection_ ? collection.owners.Find(h) : nullptr;
+    if (owners != nullptr) {
+      owners->next = waiting_;
+      waiting_ = h;
+      return true;
     }
     bool may_grow = !uses_collection_ || !collection.is_out_of_memory;
     if (!may_grow && pending_.size() == pending_.capacity()) return false;
@@ -188,7 +176,7 @@ class EdgeWalk {
       pending_.pop_back();
     } else if (waiting_ != nullptr) {
       h = waiting_;
-      waiting_ = collection.owners.find(h)->second.next;
+      waiting_ = collection.owners.Find(h)->next;
     }
     return h;
   }

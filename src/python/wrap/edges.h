@@ -8,11 +8,9 @@
 #include <tvm/ffi/container/dict.h>
 #include <tvm/ffi/container/list.h>
 #include <tvm/ffi/container/map.h>
-#include <tvm/ffi/reflection/accessor.h>
 
 #include <type_traits>
 
-#include "core/field_kind.h"
 #include "python/wrap/edges_of_type.h"
 #include "python/wrap/upper_layers.h"
 #include "python/wrap/wrapper.h"
@@ -61,7 +59,8 @@ inline bool MayReferToOthers(int32_t type_index) {
     case ffi::TypeIndex::kTVMFFIDict:
       return true;
     default:
-      return HasFixedEdges(type_index) || type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin;
+      return HasFixedEdges(type_index) || (type_index >= ffi::TypeIndex::kTVMFFIDynObjectBegin &&
+                                           FindEdgesOfType(type_index) != EdgesOfType::kNone);
   }
 }
 
@@ -73,9 +72,6 @@ inline TVMFFIObject* ObjectInCell(const void* cell, int64_t size) {
   auto* any = static_cast<const TVMFFIAny*>(cell);
   return any->type_index >= ffi::TypeIndex::kTVMFFIStaticObjectBegin ? any->v_obj : nullptr;
 }
-
-// Whether a field that is not marked as plain owns the object that its memory refers to.
-bool OwnsObject(const TVMFFIFieldInfo& field);
 
 // The module that a library's function keeps, or NULL.
 extern TVMFFIObject* (*module_of_function)(TVMFFIObject* function);
@@ -169,20 +165,18 @@ int ForEachEdge(TVMFFIObject* h, F&& f) {
     default:
       break;
   }
-  int result = 0;
-  ffi::reflection::ForEachFieldInfoWithEarlyStop(
-      TVMFFIGetTypeInfo(h->type_index), [&](const TVMFFIFieldInfo* field) {
-        char* address = reinterpret_cast<char*>(h) + field->offset;
-        bool is_plain = (field->flags & kTVMFFIFieldFlagBitMaskPlain) != 0;
-        bool is_owner = is_plain ? ffi::tether::HoldsReferences(ffi::tether::KindOfField(*field))
-                                 : OwnsObject(*field);
-        TVMFFIObject* child = is_owner ? ObjectInCell(address, field->size) : nullptr;
-        if (child != nullptr) {
-          result = TellEdge(f, child, {EdgePlace::kField, 0, nullptr, field});
-        }
-        return result != 0;
-      });
-  return result;
+  const OwningFields* fields = FindOwningFields(h->type_index);
+  for (int32_t i = 0; i < fields->size; ++i) {
+    const OwningField& field = fields->begin[i];
+    TVMFFIObject* child = ObjectInCell(reinterpret_cast<char*>(h) + field.offset, field.size);
+    if (child == nullptr) continue;
+    if (int result = TellEdge(f, child, {EdgePlace::kField, 0, nullptr, field.info})) return result;
+  }
+  return 0;
+}
+
+inline bool HasEdges(TVMFFIObject* h) {
+  return ForEachEdge(h, [](auto*) { return 1; }) != 0;
 }
 
 void LearnEdges();  // at import; throws

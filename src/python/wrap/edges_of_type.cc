@@ -6,6 +6,11 @@
 #include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/reflection/accessor.h>
 
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <vector>
+
 #include "core/field_kind.h"
 #include "python/wrap/wrapper_object.h"
 
@@ -87,14 +92,83 @@ ffi::json::Value SchemaOf(const TVMFFIFieldInfo& field) {
   return text.has_value() ? ffi::json::Parse(*text) : schema;
 }
 
-}  // namespace
-
+// Clients compiled against older headers do not mark fields as plain. What such a field declares
+// tells a reference that counts from anything else in three cases:
+//   8 bytes, static type of an object   raw pointers have no static type, standard containers are
+//                                       larger
+//   8 bytes, Optional of an object      std::optional of a reference has 16 bytes
+//   16 bytes, Any
+// Other fields are not read: std::optional and std::variant share schemas with types of ours that
+// have another layout. Throws where memory is short.
 bool DeclaresReference(const TVMFFIFieldInfo& field) {
+  bool is_pointer = field.size == sizeof(void*);
+  if (field.field_static_type_index >= ffi::TypeIndex::kTVMFFIObject) return is_pointer;
+  bool is_cell = is_pointer || field.size == sizeof(TVMFFIAny);
+  if (field.field_static_type_index != ffi::TypeIndex::kTVMFFIAny || !is_cell) return false;
   ffi::json::Value schema = SchemaOf(field);
   ffi::String name = TypeName(schema);
   if (field.size == sizeof(TVMFFIAny)) return name == "Any";
   auto args = Get(schema, "args").as<ffi::json::Array>();
   return name == "Optional" && args.has_value() && args->size() == 1 && IsObjectType((*args)[0]);
+}
+
+bool OwnsObject(const TVMFFIFieldInfo& field) {
+  if ((field.flags & kTVMFFIFieldFlagBitMaskPlain) != 0) {
+    return HoldsReferences(KindOfField(field));
+  }
+  try {
+    return DeclaresReference(field);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception&) {  // no schema that we can read
+    return false;
+  }
+}
+
+}  // namespace
+
+// ---- fields that own
+
+std::atomic<OwningFieldsBlock*> owning_fields[kNumFieldsBlocks];
+
+namespace {
+
+// Of the thread that stores first. Throws bad_alloc.
+OwningFieldsBlock* MakeBlock(std::atomic<OwningFieldsBlock*>* place) {
+  auto made = std::make_unique<OwningFieldsBlock>();
+  OwningFieldsBlock* found = nullptr;
+  return place->compare_exchange_strong(found, made.get()) ? made.release() : found;
+}
+
+OwningFields* ReadOwningFields(const TVMFFITypeInfo* type) {
+  std::vector<OwningField> fields;
+  ffi::reflection::ForEachFieldInfo(type, [&](const TVMFFIFieldInfo* field) {
+    if (OwnsObject(*field)) fields.push_back({field->offset, field->size, field});
+  });
+  void* memory = ::operator new(sizeof(OwningFields) + fields.size() * sizeof(OwningField));
+  auto* made = new (memory)
+      OwningFields{type, type->num_fields, static_cast<int32_t>(fields.size()), {}};
+  std::copy(fields.begin(), fields.end(), made->begin);
+  return made;
+}
+
+}  // namespace
+
+// What was stored before stays: others may be reading it.
+const OwningFields* LearnOwningFields(int32_t type_index) {
+  static const OwningFields none{};
+  auto i = static_cast<size_t>(type_index);
+  if (i / kFieldsInBlock >= kNumFieldsBlocks) return &none;
+  try {
+    const OwningFields* made = ReadOwningFields(TVMFFIGetTypeInfo(type_index));
+    std::atomic<OwningFieldsBlock*>& place = owning_fields[i / kFieldsInBlock];
+    OwningFieldsBlock* block = place.load(std::memory_order_acquire);
+    if (block == nullptr) block = MakeBlock(&place);
+    block->of[i % kFieldsInBlock].store(made, std::memory_order_release);
+    return made;
+  } catch (const std::bad_alloc&) {
+    return &none;
+  }
 }
 
 // ---- what is known of a type

@@ -36,11 +36,46 @@ bool HasPythonFields(int32_t type_index);
 inline bool CanBeEmptied(int32_t type_index) {
   return FindEdgesOfType(type_index) == EdgesOfType::kByPython;
 }
-// Whether a field of one or two words that is not marked as plain declares a reference that counts.
-// Throws where its schema cannot be read.
-bool DeclaresReference(const TVMFFIFieldInfo& field);
 // Drops what the fields of h that Python defined refer to. That may die and run Python code.
 void Empty(TVMFFIObject* h);
+
+// A field whose memory owns the object that it refers to: one pointer or one TVMFFIAny.
+struct OwningField {
+  int64_t offset;
+  int64_t size;
+  const TVMFFIFieldInfo* info;
+};
+
+// Those of a type and its ancestors, learned when first asked: the collector reads them for every
+// object that it visits. Constant.
+struct OwningFields {
+  const TVMFFITypeInfo* type;
+  int32_t num_registered;  // fields of the type itself, then: it may have got more
+  int32_t size;
+  OwningField begin[1];
+};
+
+// By type index, in blocks that come into being when one of their types is asked for. Types beyond,
+// after four million others, have none.
+inline constexpr size_t kFieldsInBlock = 1 << 12;
+inline constexpr size_t kNumFieldsBlocks = 1 << 10;
+struct OwningFieldsBlock {
+  std::atomic<const OwningFields*> of[kFieldsInBlock];
+};
+extern std::atomic<OwningFieldsBlock*> owning_fields[kNumFieldsBlocks];
+
+// Never NULL; of no fields where memory is short. Does not throw.
+const OwningFields* LearnOwningFields(int32_t type_index);
+inline const OwningFields* FindOwningFields(int32_t type_index) {
+  auto i = static_cast<size_t>(type_index);
+  OwningFieldsBlock* block = TVM_FFI_PREDICT_TRUE(i / kFieldsInBlock < kNumFieldsBlocks)
+                                 ? owning_fields[i / kFieldsInBlock].load(std::memory_order_acquire)
+                                 : nullptr;
+  const OwningFields* fields =
+      block != nullptr ? block->of[i % kFieldsInBlock].load(std::memory_order_acquire) : nullptr;
+  bool is_known = fields != nullptr && fields->type->num_fields == fields->num_registered;
+  return TVM_FFI_PREDICT_TRUE(is_known) ? fields : LearnOwningFields(type_index);
+}
 
 }  // namespace tether_py
 #endif  // TETHER_PYTHON_WRAP_EDGES_OF_TYPE_H_

@@ -147,14 +147,13 @@ inline uintptr_t ObjectAddressOf(Wrapper* w) {
 //   pending_releases                   a lock-free list: any thread pushes, an attached one empties it
 //   num_pending_releases,              atomics
 //     interpreter_ended, NotesOf::count_
-//   note_table, guards,                a ShortLock each; no Python code runs while it is held
-//     known_fields (edges.cc)
+//   note_table, guards                 a ShortLock each; no Python code runs while it is held
 //   collection, hidden, shown          the GIL; in a free-threaded build the collecting thread alone
 //                                      (MayUseCollection)
 //   the list of calls (CallArguments)  the GIL; not used in a free-threaded build
 //   CallArguments::num_detached_       as counters.dormant; used in a free-threaded build only
 //   name (object_class.cc)             an atomic, set on first use (FindOnce)
-//   edges_of_type                      atomics; every thread finds the same answer
+//   edges_of_type, owning_fields       atomics; every thread finds the same answer
 //   records, recent_classes            see class_records.cc
 //   recorder                           see recorder.cc
 //
