@@ -165,9 +165,7 @@ int ForEachEdge(TVMFFIObject* h, F&& f) {
     default:
       break;
   }
-  const OwningFields* fields = FindOwningFields(h->type_index);
-  for (int32_t i = 0; i < fields->size; ++i) {
-    const OwningField& field = fields->begin[i];
+  for (const OwningField& field : FindOwningFields(h->type_index)->all) {
     TVMFFIObject* child = ObjectInCell(reinterpret_cast<char*>(h) + field.offset, field.size);
     if (child == nullptr) continue;
     if (int result = TellEdge(f, child, {EdgePlace::kField, 0, nullptr, field.info})) return result;

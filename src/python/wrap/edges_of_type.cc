@@ -6,7 +6,6 @@
 #include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/reflection/accessor.h>
 
-#include <algorithm>
 #include <memory>
 #include <new>
 #include <vector>
@@ -133,6 +132,8 @@ std::atomic<OwningFieldsBlock*> owning_fields[kNumFieldsBlocks];
 
 namespace {
 
+const OwningFields& no_fields = *new OwningFields{};
+
 // Of the thread that stores first. Throws bad_alloc.
 OwningFieldsBlock* MakeBlock(std::atomic<OwningFieldsBlock*>* place) {
   auto made = std::make_unique<OwningFieldsBlock>();
@@ -140,34 +141,32 @@ OwningFieldsBlock* MakeBlock(std::atomic<OwningFieldsBlock*>* place) {
   return place->compare_exchange_strong(found, made.get()) ? made.release() : found;
 }
 
-OwningFields* ReadOwningFields(const TVMFFITypeInfo* type) {
-  std::vector<OwningField> fields;
+// Throws bad_alloc.
+std::unique_ptr<OwningFields> ReadOwningFields(const TVMFFITypeInfo* type) {
+  std::unique_ptr<OwningFields> made(new OwningFields{type, type->num_fields, {}, nullptr});
   ffi::reflection::ForEachFieldInfo(type, [&](const TVMFFIFieldInfo* field) {
-    if (OwnsObject(*field)) fields.push_back({field->offset, field->size, field});
+    if (OwnsObject(*field)) made->all.push_back({field->offset, field->size, field});
   });
-  void* memory = ::operator new(sizeof(OwningFields) + fields.size() * sizeof(OwningField));
-  auto* made = new (memory)
-      OwningFields{type, type->num_fields, static_cast<int32_t>(fields.size()), {}};
-  std::copy(fields.begin(), fields.end(), made->begin);
   return made;
 }
 
 }  // namespace
 
-// What was stored before stays: others may be reading it.
 const OwningFields* LearnOwningFields(int32_t type_index) {
-  static const OwningFields none{};
   auto i = static_cast<size_t>(type_index);
-  if (i / kFieldsInBlock >= kNumFieldsBlocks) return &none;
+  if (i / kFieldsInBlock >= kNumFieldsBlocks) return &no_fields;
   try {
-    const OwningFields* made = ReadOwningFields(TVMFFIGetTypeInfo(type_index));
-    std::atomic<OwningFieldsBlock*>& place = owning_fields[i / kFieldsInBlock];
-    OwningFieldsBlock* block = place.load(std::memory_order_acquire);
-    if (block == nullptr) block = MakeBlock(&place);
-    block->of[i % kFieldsInBlock].store(made, std::memory_order_release);
-    return made;
+    std::atomic<OwningFieldsBlock*>& block_place = owning_fields[i / kFieldsInBlock];
+    OwningFieldsBlock* block = block_place.load(std::memory_order_acquire);
+    if (block == nullptr) block = MakeBlock(&block_place);
+    std::atomic<const OwningFields*>& place = block->of[i % kFieldsInBlock];
+    const OwningFields* found = place.load(std::memory_order_acquire);
+    if (found != nullptr && found->IsUpToDate()) return found;  // another thread's
+    std::unique_ptr<OwningFields> made = ReadOwningFields(TVMFFIGetTypeInfo(type_index));
+    made->before = found;
+    return place.compare_exchange_strong(found, made.get()) ? made.release() : found;
   } catch (const std::bad_alloc&) {
-    return &none;
+    return &no_fields;
   }
 }
 

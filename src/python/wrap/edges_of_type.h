@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace tether_py {
 
@@ -47,12 +48,14 @@ struct OwningField {
 };
 
 // Those of a type and its ancestors, learned when first asked: the collector reads them for every
-// object that it visits. Constant.
+// object that it visits. Constant, and never freed.
 struct OwningFields {
   const TVMFFITypeInfo* type;
   int32_t num_registered;  // fields of the type itself, then: it may have got more
-  int32_t size;
-  OwningField begin[1];
+  std::vector<OwningField> all;
+  const OwningFields* before;  // what was learned earlier, which others may be reading
+
+  bool IsUpToDate() const { return type->num_fields == num_registered; }
 };
 
 // By type index, in blocks that come into being when one of their types is asked for. Types beyond,
@@ -73,7 +76,7 @@ inline const OwningFields* FindOwningFields(int32_t type_index) {
                                  : nullptr;
   const OwningFields* fields =
       block != nullptr ? block->of[i % kFieldsInBlock].load(std::memory_order_acquire) : nullptr;
-  bool is_known = fields != nullptr && fields->type->num_fields == fields->num_registered;
+  bool is_known = fields != nullptr && fields->IsUpToDate();
   return TVM_FFI_PREDICT_TRUE(is_known) ? fields : LearnOwningFields(type_index);
 }
 
