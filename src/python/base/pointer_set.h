@@ -30,7 +30,6 @@ template <typename T, typename Entry>
 class PointerTable {
  public:
   size_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
 
   bool Contains(T* p) const { return size_ != 0 && places_[PlaceOf(p)].key == p; }
 
