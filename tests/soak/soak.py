@@ -115,7 +115,7 @@ class Worker:
     def __init__(self, options: argparse.Namespace, client: Any, slot: int, first: int) -> None:
         self.slot = slot
         self.first = first
-        # Number of the program, programs and steps so far, begin of the program, programs that
+        # Number of the program, programs and steps so far, when it last went on, programs that
         # ended early: whole words, so that the parent never sees half of one.
         self.shared = memoryview(mmap.mmap(-1, 40)).cast("q")
         self.log = options.out / f"worker-{slot}.log"
@@ -132,14 +132,24 @@ class Worker:
     def write(self, number: int, programs: int, steps: int) -> None:
         shared = self.shared
         shared[0], shared[1], shared[2] = number, programs, steps
-        shared[3], shared[4] = time.monotonic_ns(), len(plain.unclear)
+        shared[4] = len(plain.unclear)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Say that this process does not hang.
+
+        Beside much other work a program of several threads may take minutes: with every collection
+        each of them waits for the processor.
+        """
+        self.shared[3] = time.monotonic_ns()
 
     def read(self) -> tuple[int, int, int, float, int]:
-        number, programs, steps, begin, unclear = self.shared
-        return number, programs, steps, begin / 1e9, unclear
+        number, programs, steps, went_on, unclear = self.shared
+        return number, programs, steps, went_on / 1e9, unclear
 
     def work(self, options: argparse.Namespace, client: Any) -> None:
         number, steps, sizes = self.first, 0, []
+        threads.went_on = self.go_on
         every = max(1, options.per_worker // 10)
         try:
             for done in range(options.per_worker):
@@ -207,10 +217,10 @@ class Soak:
     def poll(self, worker: Worker) -> Worker:
         """Look after a worker; returns it or the one that takes its place."""
         options = self.options
-        number, programs, steps, begin, _ = worker.read()
+        number, programs, steps, went_on, _ = worker.read()
         pid, status = os.waitpid(worker.pid, os.WNOHANG)
         if not pid:
-            if time.monotonic() - begin < options.hang_seconds:
+            if time.monotonic() - went_on < options.hang_seconds:
                 return worker
             os.kill(worker.pid, signal.SIGABRT)  # faulthandler tells where
             time.sleep(0.5)
@@ -300,6 +310,7 @@ class Soak:
             print(f"   program {finding['number']} of seed {options.seed}; {again_text}")
             if not again:
                 print("   not seen again when run alone")
+            if not again or finding["text"].startswith(("crash", "hang")):
                 print("   " + "\n   ".join(finding["log"].splitlines()[-30:]))
             for p in small:
                 print(f"   {p['kind']}, {len(p['steps'])} steps:")

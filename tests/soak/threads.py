@@ -45,6 +45,7 @@ TEXT = ["", "short", "a string that is kept on the heap"]
 ALLOWED = (IndexError, KeyError, ValueError, RuntimeError, ReferenceError)
 BURST = 2**12  # a step is done 1 + c / BURST times: races need threads that meet
 STEPS: dict[str, tuple[Callable[..., None], float, str]] = {}
+went_on: Callable[[], None] = nothing  # called before every step
 
 
 def step(weight: float, group: str = "core") -> Callable[[Any], Any]:
@@ -317,6 +318,7 @@ class Shared:
             barrier.wait()
             for name, a, b, c in steps:
                 function = STEPS[name][0]
+                went_on()
                 for k in range(1 + c % 2**16 // BURST):
                     try:
                         function(self, a, b + k, c)
