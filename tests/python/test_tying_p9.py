@@ -13,6 +13,7 @@ import weakref
 import pytest
 import tvm_ffi
 from support import (
+    FREE_THREADED,
     NativeClient,
     Payload,
     Stateful,
@@ -364,6 +365,39 @@ stop = True
 thread.join()
 assert max(sleeps) < 2000, sleeps
 """)
+
+
+FORKS = """
+import os, sys, threading, time
+import tvm_ffi
+from tvm_ffi import testing
+
+def use():
+    while True:  # every call enters Python on a thread that it has never seen
+        testing.catch_in_thread(tvm_ffi.List(), lambda: 1)
+
+for _ in range(4):
+    threading.Thread(target=use, daemon=True).start()
+for _ in range(int(sys.argv[1])):
+    child = os.fork()
+    if child == 0:
+        os._exit(testing.apply(lambda x: x, 0))
+    end = time.monotonic() + 60
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(child, 9)
+            sys.exit("a child hangs")
+        time.sleep(0.001)
+print("done", flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(FREE_THREADED, reason="without the GIL, a fork may happen while a lock is held")
+def test_p9_forks_while_threads_of_cpp_enter_python() -> None:
+    """CPython 3.10 and 3.11 leave the lock of the list of thread states as it is in the child."""
+    code = f"import sys; sys.argv[1:] = ['{scaled(300)}']\n{FORKS}"
+    assert run_python(code, PYTHONWARNINGS="ignore").strip() == "done"
 
 
 # ---- sub-interpreters ---------------------------------------------------------------------------

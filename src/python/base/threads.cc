@@ -17,10 +17,13 @@
 //     ends_interpreter
 //   threads_entering, is_exiting   atomics
 //   forks                          changes only where there is one thread: in the child of a fork
+//   adding_state                   a lock; no thread has the GIL and waits for it, but in fork()
+#include <pthread.h>
 #include <tvm/ffi/base_detail.h>
 #include <unistd.h>
 #include <unwind.h>
 
+#include <mutex>
 #include <new>
 
 #include "python/base/entry.h"
@@ -53,6 +56,26 @@ void EndEntering() {
   threads_entering.fetch_sub(1);
   is_entering = false;
 }
+
+// CPython 3.10 and 3.11 do not mind a thread without the GIL that adds its state to the list of all
+// during a fork: the child then waits for the lock of that list for ever. So fork() waits here.
+// This is what PyGILState_Ensure does for a new thread before it takes the GIL; it finds the state.
+#if PY_VERSION_HEX < 0x030C0000
+std::mutex adding_state;
+
+void AddState() {
+  std::lock_guard<std::mutex> lock(adding_state);
+  PyThreadState* state = PyThreadState_New(PyInterpreterState_Main());
+  if (state != nullptr) state->gilstate_counter = 0;
+}
+void GuardAddingState() {
+  pthread_atfork([] { adding_state.lock(); }, [] { adding_state.unlock(); },
+                 [] { adding_state.unlock(); });
+}
+#else
+void AddState() {}
+void GuardAddingState() {}
+#endif
 
 [[noreturn]] void StopForGood() {
   if (is_entering) EndEntering();
@@ -174,6 +197,7 @@ bool EnterInterpreter(PyGILState_STATE* state) {
   }
   bool may_enter = !IsFinalizing() || (ends_interpreter && !is_new);
   if (may_enter) {
+    if (is_new) AddState();
     *state = PyGILState_Ensure();
     StopIfFinalizing();  // see RestoreThread
   }
@@ -187,6 +211,7 @@ void ForgetOtherThreads() {
 }
 
 int InitThreadExit() {
+  GuardAddingState();
   PyObject* dict = PyInterpreterState_GetDict(PyInterpreterState_Get());  // cleared near the end
   if (dict == nullptr) return -1;
   static char anything;
