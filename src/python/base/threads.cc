@@ -156,10 +156,6 @@ void MakeLeavingCell() {
   if (PyDict_SetItemString(dict, "tvm_ffi.core", capsule.get()) < 0) PyErr_Clear();
 }
 
-}  // namespace
-
-namespace {
-
 // leave() detaches this thread, whose state is not freed before it is done.
 template <typename Leave>
 auto LeaveGuarded(const Leave& leave) {

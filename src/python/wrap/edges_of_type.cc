@@ -98,7 +98,7 @@ ffi::json::Value SchemaOf(const TVMFFIFieldInfo& field) {
 //   8 bytes, Optional of an object      std::optional of a reference has 16 bytes
 //   16 bytes, Any
 // Other fields are not read: std::optional and std::variant share schemas with types of ours that
-// have another layout. Throws where memory is short.
+// have another layout. Throws where the schema cannot be read or memory is short.
 bool DeclaresReference(const TVMFFIFieldInfo& field) {
   bool is_pointer = field.size == sizeof(void*);
   if (field.field_static_type_index >= ffi::TypeIndex::kTVMFFIObject) return is_pointer;
